@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from threading import Condition, Lock, Thread
 from typing import Any
@@ -30,14 +31,21 @@ def usual_processes() -> int:
 class Workers:
     """`processes` - 1 further processes that carry out tasks; `close` ends them.
 
-    Each calls `prepare(*arguments)` once, which returns its tasks by name; both are sent by pickle.
+    Each calls `prepare(*arguments)` once, which returns its tasks by name; both are sent by pickle. They are started
+    once this process has worked for `alone` seconds: what ends before costs no second start.
     """
 
     def __init__(
-        self, processes: int, prepare: Callable[..., Mapping[str, Callable[..., object]]], *arguments: object
+        self,
+        processes: int,
+        prepare: Callable[..., Mapping[str, Callable[..., object]]],
+        *arguments: object,
+        alone: float = 0.0,
     ) -> None:
-        count = processes - 1 if sys.executable else 0
-        self._workers = [_Worker(prepare, arguments) for _ in range(count)]
+        self._count = processes - 1 if sys.executable else 0
+        self._prepared = prepare, arguments
+        self._alone = time.process_time() + alone
+        self._workers: list[_Worker] = []
 
     def map(
         self, name: str, arguments: Sequence[tuple[object, ...]], own: Callable[..., object]
@@ -47,6 +55,8 @@ class Workers:
         Tasks are begun in order, and none is begun any more once the caller stops to ask.
         """
         shared = _Shared(arguments)
+        if not self._workers and time.process_time() >= self._alone:
+            self._workers = [_Worker(*self._prepared) for _ in range(self._count)]
         for worker in self._workers:
             Thread(target=worker.work, args=(name, shared), daemon=True).start()
         try:

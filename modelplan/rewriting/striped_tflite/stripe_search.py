@@ -59,6 +59,10 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 150_000, 0.01
+#: A search that gains nothing ends behind so many plans and as many again as it took to the last gain.
+_WITHOUT_GAIN = 400
+#: Seconds of work before further processes are started.
+_ALONE = 2.0
 #: Kinds of plans that improvement starts from in turn.
 _STARTS = 3
 #: Stripes are joined one by one up to so many.
@@ -129,6 +133,8 @@ class StripeSearch:
         self.least = least_bytes(self.space, self._scratch)
         self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
         self.most_buffers = self.usual_buffers
+        #: Plans that had been tried when the search began, and when it found its lowest.
+        self.begun = self.gained = 0
         self.interrupted = False
 
     def _scratch(self, op: int) -> int:
@@ -146,7 +152,7 @@ class StripeSearch:
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
         workers = Workers(self.processes, _prepared, self.model.data, self.model.graph, self.model.name, self.goal,
-                          self.whole, self.order, self.model.before)  # fmt: skip
+                          self.whole, self.order, self.model.before, alone=_ALONE)  # fmt: skip
         try:
             return self._answers(workers)
         finally:
@@ -206,6 +212,7 @@ class StripeSearch:
         best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + _MOST_BUFFERS // 2
+            self.begun = self.gained = len(self.plans)
             self._improve(workers)
 
     def _worth_building(self) -> int | None:
@@ -312,7 +319,10 @@ class StripeSearch:
         with closing(results):
             for stretches, trial in zip(new, results, strict=True):
                 self.model.check()
+                least = min((plan.score for plan in self.plans.values() if plan), default=None)
                 self.plans[stretches] = trial.plan
+                if trial.plan and (least is None or trial.plan.score < least):
+                    self.gained = len(self.plans)
                 self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
                 yield trial.plan
 
@@ -369,7 +379,7 @@ class StripeSearch:
         starts = 0
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
         lowest = best = None
-        while left > 0 and self.buffers < self.most_buffers:
+        while left > 0 and not self._is_over():
             ranked = self._ranked()
             if best is None:
                 best, starts = self._next_start(ranked, tried, starts % _STARTS), starts + 1
@@ -427,9 +437,14 @@ class StripeSearch:
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 return plan
-            if self.buffers >= self.most_buffers:
+            if self._is_over():
                 break
         return None
+
+    def _is_over(self) -> bool:
+        """Whether improvement has used up its buffers, or has gained nothing for long."""
+        since = len(self.plans) - self.gained
+        return self.buffers >= self.most_buffers or since > _WITHOUT_GAIN + self.gained - self.begun
 
     def _outlook(self, stretches: Stretches) -> tuple[bool, int]:
         """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""

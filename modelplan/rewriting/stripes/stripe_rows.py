@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from typing import cast
 
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, input_window
 from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, RollingStripes, StretchLayers, UnrolledLayers
@@ -25,6 +26,15 @@ def stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
     Raises:
         IllegalStripeError: the rows do not come out in order, or a map is not made to its end.
     """
+    known, key = base.graph.known_of(base.graph.ops[base.ops[0]]), ("stripe rows", base.stretch, tuple(base.ops))
+    if known is None:
+        return _stripe_rows(base)
+    if key not in known:
+        known[key] = _stripe_rows(base)
+    return cast("list[StripeRows]", known[key])
+
+
+def _stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
     stretch = base.stretch
     if isinstance(stretch, RollingStripes):
         return _rolling(base.as_stretch(stretch))
