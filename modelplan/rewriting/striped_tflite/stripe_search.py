@@ -60,7 +60,9 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 150_000, 0.01
 #: A search that gains nothing ends behind so many plans and as many again as it took to the last gain.
-_WITHOUT_GAIN = 400
+_WITHOUT_GAIN = 120
+#: Neighbours that seem to break a cap, or to need so many times what the plan needs, are not tried: hardly any gains.
+_HOPELESS = 1.1
 #: Seconds of work before further processes are started.
 _ALONE = 2.0
 #: Kinds of plans that improvement starts from in turn.
@@ -133,7 +135,7 @@ class StripeSearch:
         self.least = least_bytes(self.space, self._scratch)
         self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
         self.most_buffers = self.usual_buffers
-        #: Plans that had been tried when the search began, and when it found its lowest.
+        #: Plans that had been tried when improvement began, and when it found the lowest.
         self.begun = self.gained = 0
         self.interrupted = False
 
@@ -212,7 +214,6 @@ class StripeSearch:
         best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + _MOST_BUFFERS // 2
-            self.begun = self.gained = len(self.plans)
             self._improve(workers)
 
     def _worth_building(self) -> int | None:
@@ -375,6 +376,7 @@ class StripeSearch:
 
         Then in turn from one whose stretches cover other operators, the best of the other objective, and the next.
         """
+        self.begun = self.gained = len(self.plans)
         tried: set[Stretches] = set()
         starts = 0
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
@@ -431,7 +433,9 @@ class StripeSearch:
         ]
         self.random.shuffle(options)
         promising = sorted(options, key=self._outlook)
-        in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
+        within = {s for s in options if self._outlook(s) <= (False, int(_HOPELESS * best.score))}
+        pairs = zip(filter(within.__contains__, promising), filter(within.__contains__, options), strict=True)
+        in_turn = chain(self._unrolled_loops(best.stretches), *pairs)
         options = list(dict.fromkeys(in_turn))
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
