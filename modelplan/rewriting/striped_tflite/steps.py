@@ -305,7 +305,10 @@ def block_runs(shape: Sequence[int], part: Sequence[int], begin: Sequence[int], 
 
 def first_byte(shape: Sequence[int], begin: Sequence[int], width: int) -> int:
     """Where in a tensor, whose elements have `width` bytes, the element at `begin` starts."""
-    return int(np.ravel_multi_index(tuple(begin), shape)) * width
+    at = 0
+    for extent, place in zip(shape, begin, strict=True):
+        at = at * extent + place
+    return at * width
 
 
 def _from_place(program: TfliteProgram, number: int, step: TfliteStep, iteration: int) -> Iterator[MemoryAccess]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import cast
 
@@ -138,13 +139,43 @@ def _as_soon_as_possible(base: UnrolledLayers, ends: Sequence[int]) -> dict[int,
     most = {op: -(-step * base.layers[op].rows_out // height) for op in followers}
     upto = dict.fromkeys(base.inner, 0)
     rows_made: dict[int, list[int]] = {op: [] for op in followers}
+    first, *others = followers
+    paces = [_Pace.of(base, op, followed, most[op]) for op in others]
     for end in ends:
-        for op in followers:
-            y, reads = base.output(op), set(base.row_operands(op)) & followed
-            limit = end if op == base.ops[0] else _limit(base.layers[op], upto[y] + most[op])
-            upto[y] = limit if op == base.ops[0] else _ready(base, op, upto, reads, limit)
-            rows_made[op].append(upto[y])
+        upto[base.output(first)] = end
+        rows_made[first].append(end)
+        for pace in paces:
+            have = [upto[t] for t in pace.reads]
+            have += [upto[t] + above for t, above in pace.through_cuts]
+            limit = _limit(pace.layer, upto[pace.output] + pace.most)
+            upto[pace.output] = _ready(pace.layer, upto[pace.output], limit, min(have, default=0), pad=pace.pad)
+            rows_made[pace.op].append(upto[pace.output])
     return rows_made
+
+
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """An operator that follows the first one: the rows that it makes in a tick at most, and the maps that it waits for.
+
+    `through_cuts` are maps that it reads without the padding `above` them, which an operator between takes off.
+    """
+
+    op: int
+    output: int
+    layer: Layer
+    pad: bool
+    most: int
+    reads: tuple[int, ...]
+    through_cuts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, base: UnrolledLayers, op: int, followed: set[int], most: int) -> _Pace:
+        graph, layer = base.graph, base.layers[op]
+        producers = (graph.producers[t] for t in base.row_operands(op))
+        cuts = (cut for cut in producers if cut in base.layers and base.layers[cut].kind == "cut")
+        through = tuple((graph.ops[cut].inputs[0], base.layers[cut].above) for cut in cuts)
+        reads = tuple(set(base.row_operands(op)) & followed)
+        return cls(op, base.output(op), layer, op in base.stretch.pad, most, reads, through)
 
 
 def _postpone(base: UnrolledLayers, rows_made: dict[int, list[int]]) -> None:
@@ -218,9 +249,12 @@ def _one_tick(base: UnrolledLayers, rows_made: dict[int, list[int]], tick: int, 
     for op in reversed(base.ops):
         if op not in rows_made:
             _on_demand(base, op, rows, upto)
-    for t in base.inner:
-        windows = [w for r, w in rows.windows.items() if t in base.graph.ops[r].inputs]
-        rows.seen[t] = min([rows.computed.get(t, (upto[t],))[0], *(w.lo for w in windows)]), upto[t]
+    first = {t: rows.computed[t][0] if t in rows.computed else upto[t] for t in base.inner}
+    for op, window in rows.windows.items():
+        for t in base.graph.ops[op].inputs:
+            if t in first and window.lo < first[t]:
+                first[t] = window.lo
+    rows.seen = {t: (lo, upto[t]) for t, lo in first.items()}
     return rows
 
 
@@ -232,22 +266,16 @@ def _limit(layer: Layer, end: int) -> int:
     return min(end, layer.rows_out)
 
 
-def _ready(base: UnrolledLayers, op: int, upto: dict[int, int], reads: set[int], limit: int) -> int:
-    """The rows, at most up to `limit`, that an operator can compute from the rows of `reads` made so far."""
-    y = base.graph.ops[op].outputs[0]
-    have = [upto[t] for t in reads]
-    for position in base.layers[op].operands:
-        cut = base.graph.producers[base.graph.ops[op].inputs[position]]
-        if cut in base.layers and base.layers[cut].kind == "cut":
-            have.append(upto[base.graph.ops[cut].inputs[0]] + base.layers[cut].above)
-    most = min(have, default=0)
-    for end in range(limit, upto[y], -1):
+@lru_cache(maxsize=1 << 16)
+def _ready(layer: Layer, made: int, limit: int, most: int, *, pad: bool) -> int:
+    """The rows, behind those `made` and at most up to `limit`, that an operator can compute from `most` of its operand."""
+    for end in range(limit, made, -1):
         try:
-            if input_window(base.layers[op], upto[y], end, pad=op in base.stretch.pad).hi <= most:
+            if input_window(layer, made, end, pad=pad).hi <= most:
                 return end
         except IllegalStripeError:
             continue
-    return upto[y]
+    return made
 
 
 def _on_demand(base: UnrolledLayers, op: int, rows: StripeRows, upto: dict[int, int]) -> None:
