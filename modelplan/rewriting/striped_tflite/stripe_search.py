@@ -60,7 +60,7 @@ _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
 _MOST_BUFFERS, _GAIN = 150_000, 0.01
 #: A search that gains nothing ends behind so many plans and as many again as it took to the last gain.
-_WITHOUT_GAIN = 120
+_WITHOUT_GAIN = 160
 #: Neighbours that seem to break a cap, or to need so many times what the plan needs, are not tried: hardly any gains.
 _HOPELESS = 1.1
 #: Seconds of work before further processes are started.
