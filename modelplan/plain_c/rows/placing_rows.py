@@ -60,8 +60,8 @@ def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int
     size, start, end, alignment, group, delta, meetings = plan.problem()
     names = [*(f"value {v}" for v in range(len(graph.rows.values))), *(f"scratch of op {n}" for n in plan.scratch)]
     groups = np.column_stack((np.arange(len(size)), group, delta))
-    ties = {"groups": groups, "meetings": meetings.reshape(-1, 4)}
-    problem = Problem(tuple(names[g] for g in group.tolist()), size, start, end, alignment, **ties)
+    labels = tuple(names[g] for g in group.tolist())
+    problem = Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
     return PlacedStages(graph, tuple(choices), plan, pack(problem, tries, seed))
 
 

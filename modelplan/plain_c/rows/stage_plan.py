@@ -82,16 +82,16 @@ class StagedGraph:
 def row_tables(graph: StagedGraph) -> _core.RowGraph:
     """The tables by which the core knows a graph."""
     rows = graph.rows
-    operators, operands, results, parts, in_place, members = ([] for _ in range(6))
+    operators, operands, results, parts, in_place, members = (list[tuple[int, ...]]() for _ in range(6))
     for i, number in enumerate(rows.order):
         facts = rows.operators[number]
-        made = [_result(rows, number, tensor) for tensor in rows.graph.ops[number].writes]
-        narrow = facts.by_rows and facts.one_kernel and len(made) == 1
+        own_results = [_result(rows, number, tensor) for tensor in rows.graph.ops[number].writes]
+        narrow = facts.by_rows and facts.one_kernel and len(own_results) == 1
         narrow = narrow and all(window is not None and window.columns for window in facts.windows)
         bits = facts.by_rows, narrow, False, facts.one_kernel, facts.in_order
         operators.append((number, facts.width, *bits, facts.scratch, *facts.tiles))
         operands += [(i, -1, *row) for row in _operands(rows, facts)]
-        results += [(i, -1, *row) for row in made]
+        results += [(i, -1, *row) for row in own_results]
         parts += [(i, position, offset) for position, offset in facts.parts]
         in_place += [(i, position) for position in facts.in_place]
         for k, (member, own) in enumerate(rows.chains.get(number, ())):
@@ -103,9 +103,17 @@ def row_tables(graph: StagedGraph) -> _core.RowGraph:
         operators.append((CALLER, 0, True, False, True, True, True, 0, 0, 0))
         shape = _numbers(rows.shape(tensor))
         results.append((place, -1, tensor, rows.value_of[tensor], *shape, *shape))
-    tables = (operators, 10), (operands, 15), (results, 10), (parts, 3), (in_place, 2), (members, 2)
-    columns = [_table(table, width) for table, width in tables]
-    return _core.RowGraph(_values(graph), *columns, len(rows.order), graph.pushed)
+    return _core.RowGraph(
+        _values(graph),
+        _table(operators, 10),
+        _table(operands, 15),
+        _table(results, 10),
+        _table(parts, 3),
+        _table(in_place, 2),
+        _table(members, 2),
+        len(rows.order),
+        graph.pushed,
+    )
 
 
 def _values(graph: StagedGraph) -> IntArray:
@@ -135,12 +143,12 @@ def _window(window: MapWindow | None) -> tuple[int, ...]:
 
 def _result(rows: RowGraph, number: int, tensor: int) -> tuple[int, ...]:
     """A result and what an operator makes of it at a time: all where it runs whole, whole rows of several results."""
-    shape = made = rows.made_shape(number, tensor)
+    shape = whole = rows.made_shape(number, tensor)
     if not rows.operators[number].by_rows:
-        shape = MapShape(1, 1, made.nbytes)
+        shape = MapShape(1, 1, whole.nbytes)
     elif len(rows.graph.ops[number].writes) != 1:
-        shape = MapShape(made.rows, 1, made.row_bytes)
-    return tensor, rows.value_of[tensor], *_numbers(shape), *_numbers(made)
+        shape = MapShape(whole.rows, 1, whole.row_bytes)
+    return tensor, rows.value_of[tensor], *_numbers(shape), *_numbers(whole)
 
 
 def _numbers(shape: MapShape) -> tuple[int, int, int]:

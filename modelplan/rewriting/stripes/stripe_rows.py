@@ -267,15 +267,15 @@ def _limit(layer: Layer, end: int) -> int:
 
 
 @lru_cache(maxsize=1 << 16)
-def _ready(layer: Layer, made: int, limit: int, most: int, *, pad: bool) -> int:
-    """The rows, behind those `made` and at most up to `limit`, that an operator can compute from `most` of its operand."""
-    for end in range(limit, made, -1):
+def _ready(layer: Layer, first: int, limit: int, most: int, *, pad: bool) -> int:
+    """The end of the rows from `first` on, up to `limit`, that an operator can compute from `most` of its operand."""
+    for end in range(limit, first, -1):
         try:
-            if input_window(layer, made, end, pad=pad).hi <= most:
+            if input_window(layer, first, end, pad=pad).hi <= most:
                 return end
         except IllegalStripeError:
             continue
-    return made
+    return first
 
 
 def _on_demand(base: UnrolledLayers, op: int, rows: StripeRows, upto: dict[int, int]) -> None:
