@@ -135,7 +135,7 @@ Column meetings_of(const Table& lives, std::size_t groups, const Table& overlaps
   Array<rows::AllowedOverlap> allowed;
   for (std::size_t i = 0; i < overlaps.shape(0); ++i) {
     Row row(overlaps, i, 5);
-    allowed.push_back({row.index(groups), row.index(groups), row.number(), row.number(), row.flag()});
+    allowed.push_back({as_size(row.number()), as_size(row.number()), row.number(), row.number(), row.flag()});
   }
   Array<std::int64_t> out;
   for (const rows::Meeting& meeting : unlocked([&] { return rows::meetings_of(runs, groups, allowed); }))
