@@ -66,7 +66,7 @@ def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> Non
     codes = fit_c(FitCRequest(str(model), interface="int8")).chosen
     assert held is not None
     assert codes is not None
-    assert codes.ram <= 11_100 < held.ram
+    assert codes.ram <= 10_400 < held.ram  # the map before the mean is never there as a whole
 
 
 def test_codes_that_are_read_by_another_scale_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

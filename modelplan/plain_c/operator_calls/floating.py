@@ -13,7 +13,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
     softmax_operator,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.operator_calls.resampling import reduced_axes
+from modelplan.plain_c.operator_calls.resampling import reduced_axes, reduced_by_rows
 from modelplan.plain_c.operator_calls.windowed import (
     dilations,
     four_dimensional,
@@ -136,5 +136,7 @@ def float_mean(r: OperatorReader) -> COperator:
     """MEAN and SUM over axes."""
     source, extents, count = reduced_axes(r, "float_mean")
     parameters: Parameters = {**extents, "count": float(count) if r.op.kind == "MEAN" else 1.0}
+    if source == "float_mean":
+        return reduced_by_rows(r, source, "float", parameters)
     kernel = CKernel(source, "float", parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))

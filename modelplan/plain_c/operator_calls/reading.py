@@ -270,8 +270,8 @@ class NetworkReader(OperatorReader):
 
     @property
     def computes_codes(self) -> bool:
-        """Whether an end of the operator is codes."""
-        return any(self.dtype(t) in ("int8", "uint8") for t in (self.input(0), self.output()))
+        """Whether an end of the operator is codes, or sums of codes."""
+        return any(self.dtype(t) in ("int8", "uint8", "int16") for t in (self.input(0), self.output()))
 
     @property
     def counted_places(self) -> int:
