@@ -129,16 +129,22 @@ def _missing(problem: MissingKernelError) -> list[str]:
 def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     """A C file that runs what `fit_c` chose on generated inputs, and compares every map with what TFLM computes here.
 
+    Of an .onnx model outputs are compared with what ONNX Runtime computes here.
+
     Raises:
-        ModelError: nothing was chosen, or TFLM does not run the model.
-        RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
+        ModelError: nothing was chosen, or the runtime does not run the model.
+        RequestError: the runtime is not installed, or an input has a type for which there are no generated values.
     """
     from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
+    from modelplan.plain_c.writing.session_self_test import session_expected, session_self_test
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")
     model, program = _model(request), ladder.chosen.program
     operators = ladder.chosen.operators
+    if isinstance(model.file, StatedNetwork):
+        expected = session_expected(request.path, model.file, request.seed)
+        return session_self_test(model.file, operators, program, _names(request), expected, request.seed)
     runs = expected_c_runs(model.file, operators, program, request.seed)
     return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
 

@@ -95,7 +95,7 @@ def test_a_changed_table_is_told(tmp_path: Path) -> None:
     [
         (("--input", "rows"), "--layout nhwc"),
         (("--kernels", "cmsis-nn"), "rounds otherwise"),
-        (("--self-test", "test.c"), "verify --against"),
+        (("--interface", "int8", "--self-test", "test.c"), "no conversion of 'input'"),
         (("--interface", "uint8"), "as-is and int8"),
         (("--interface", "int8"), "no conversion of 'input'"),
     ],
@@ -106,6 +106,23 @@ def test_what_cannot_be_asked_for_is_refused(
     command = ["fit", str(MODELS / "resnet8.onnx"), "--runtime", "c", "-o", str(tmp_path / "net.c"), *options]
     assert main(command) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [(), ("--input", "rows", "--layout", "nhwc")], ids=["held", "rows"])
+def test_a_self_test_passes_and_tells_a_changed_table(options: tuple[str, ...], tmp_path: Path) -> None:
+    test, program = tmp_path / "test.c", tmp_path / "test"
+    _written(MODELS / "resnet8.onnx", tmp_path, "--self-test", str(test), *options)
+    build = ["cc", "-std=c99", "-O1", "-Wall", "-Werror", f"-I{tmp_path}", str(test), "-lm", "-o", str(program)]
+    subprocess.run(build, check=True)
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("PASS: 3 runs\n", 0)
+    text = test.read_text()
+    place = text.index("0.", text.index("_bias_"))
+    test.write_text(text[:place] + "9." + text[place + 2 :])
+    subprocess.run(build, check=True)
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "FAIL run 0: output[" in done.stdout
 
 
 def test_all_nodes_without_c_are_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,7 +236,8 @@ def global_pool(e: Emitter, node: OnnxNode) -> None:
 
 def _reduced(e: Emitter, held: Held, target: NodeResult, kind: str, *, keep: bool) -> None:
     """A mean, a sum or an extreme over all places of a map."""
-    source, more = e.in_order(held, last=True), {}
+    source = e.in_order(held, last=True)
+    more: dict[str, int] = {}
     if kind in ("MEAN", "SUM"):
         source, more = _row_by_row(e, source, held.scales, kind, target)
     result = e.result(target, last=keep)
