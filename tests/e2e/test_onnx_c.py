@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from onnx_c_nodes import CODED, DRAWS, compare, quantised
 from shares import share
 
@@ -67,6 +68,42 @@ def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> Non
     assert held is not None
     assert codes is not None
     assert codes.ram <= 10_400 < held.ram  # the map before the mean is never there as a whole
+
+
+def _inverted_residual(path: Path) -> None:
+    """A convolution that widens a map, a depthwise one, one that narrows it, and the mean."""
+    draw, (w, h, c) = np.random.default_rng(4), (24, 24, 8)
+    shapes = {"a": (6 * c, c, 1, 1), "b": (6 * c, 1, 3, 3), "c": (c, 6 * c, 1, 1)}
+    tables = [numpy_helper.from_array(draw.normal(0, 0.4, s).astype(np.float32), n) for n, s in shapes.items()]
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["wide"]),
+        helper.make_node("Relu", ["wide"], ["r"]),
+        helper.make_node("Conv", ["r", "b"], ["deep"], group=6 * c, pads=[1] * 4),
+        helper.make_node("Relu", ["deep"], ["s"]),
+        helper.make_node("Conv", ["s", "c"], ["y"]),
+        helper.make_node("GlobalAveragePool", ["y"], ["z"]),
+    ]
+    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", (1, c, h, w)), ("z", (1, c, 1, 1)))]
+    graph = helper.make_graph(nodes, "residual", ends[:1], ends[1:], tables)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("coded", [False, True], ids=["floats", "codes"])
+def test_maps_between_convolutions_go_by_tiles(tmp_path: Path, *, coded: bool) -> None:
+    model, source = tmp_path / "wide.onnx", tmp_path / "net.c"
+    _inverted_residual(model)
+    if coded:
+        quantised(model, model, 1)
+    request = FitCRequest(str(model), layout="nhwc", pushed=True)
+    plain, tiled = (fit_c(replace(request, max_time=most)).chosen for most in (0.0, 3.0))
+    assert plain is not None
+    assert tiled is not None
+    assert tiled.name == "tiles"
+    assert tiled.ram < 0.8 * plain.ram
+    assert any("expanded" in k.source for o in tiled.operators.values() for k in o.kernels) == coded
+    source.write_text(tiled.files.source)
+    source.with_suffix(".h").write_text(tiled.files.header)
+    assert execute_network(str(model), stated_request(tiled.files.source), source).details.startswith("outputs of 6")
 
 
 def test_codes_that_are_read_by_another_scale_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
