@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +107,31 @@ def test_maps_between_convolutions_go_by_tiles(tmp_path: Path, *, coded: bool) -
     source.write_text(tiled.files.source)
     source.with_suffix(".h").write_text(tiled.files.header)
     assert execute_network(str(model), stated_request(tiled.files.source), source).details.startswith("outputs of 6")
+
+
+@pytest.mark.slow
+def test_a_quantised_model_finds_its_class_on_a_cortex_m4(tmp_path: Path) -> None:
+    import onnxruntime as ort
+
+    missing = [name for name in ("make", "arm-none-eabi-gcc", "qemu-system-arm") if not shutil.which(name)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    model = tmp_path / "net_q.onnx"
+    quantised(MODELS / "mobilenet_v2_like.onnx", model, 1, "input")
+    shutil.copytree(MODELS.parent / "docs" / "firmware_c", tmp_path, dirs_exist_ok=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["make", f"MODEL={model}", "OPTIONS=--layout nhwc --interface int8"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PATH": path})
+    assert done.returncode == 0, done.stderr[-2000:]
+    header = (tmp_path / "net.h").read_text()
+    scale = float(re.search(r"NET_INPUT_SCALE ([\d.e-]+)f", header)[1])  # type: ignore[index]
+    zero = int(re.search(r"NET_INPUT_ZERO_POINT \((-?\d+)\)", header)[1])  # type: ignore[index]
+    codes = (7 * np.arange(96).reshape(-1, 1) + 3 * np.arange(96 * 3)) % 256 - 128
+    picture = ((codes - zero) * np.float32(scale)).astype(np.float32).reshape(1, 96, 96, 3).transpose(0, 3, 1, 2)
+    scores = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"]).run(None, {"input": picture})[0]
+    said = re.search(r"^class (\d+)", done.stdout + done.stderr, re.MULTILINE)
+    assert said is not None
+    assert int(said[1]) == int(np.argmax(scores))
 
 
 def test_codes_that_are_read_by_another_scale_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
