@@ -144,9 +144,30 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     operators = ladder.chosen.operators
     if isinstance(model.file, StatedNetwork):
         expected = session_expected(request.path, model.file, request.seed)
-        return session_self_test(model.file, operators, program, _names(request), expected, request.seed)
+        test = session_self_test(model.file, operators, program, _names(request), expected, request.seed)
+        _require_passing(request, model.file, test, ladder.chosen)
+        return test
     runs = expected_c_runs(model.file, operators, program, request.seed)
     return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
+
+
+def _require_passing(request: FitCRequest, network: StatedNetwork, test: str, rung: CRung) -> None:
+    """Checks a self-test where codes are made of floats, whose last bits ONNX Runtime may have otherwise."""
+    from modelplan.checking.verifier.c_execution import passes_self_test
+    from modelplan.checking.verifier.verdicts import Skipped
+
+    mixed = network.asked.get("mixed")
+    if not mixed:
+        return
+    why = f"codes are made of floats of {', '.join(mixed)}"
+    try:
+        passes = passes_self_test(test, rung.files.header, _names(request).header)
+    except Skipped as reason:
+        raise RequestError(
+            f"{request.path}: no self-test, for {why}, and whether it passes is not known: {reason}"
+        ) from None
+    if not passes:
+        raise RequestError(f"{request.path}: no self-test, for {why}, which ONNX Runtime rounds otherwise here")
 
 
 def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:

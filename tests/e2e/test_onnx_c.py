@@ -190,6 +190,14 @@ def test_a_self_test_passes_and_tells_a_changed_table(options: tuple[str, ...], 
     assert "FAIL run 0: output[" in done.stdout
 
 
+def test_a_self_test_of_codes_passes(tmp_path: Path) -> None:
+    model, test, program = tmp_path / "coded.onnx", tmp_path / "test.c", tmp_path / "test"
+    quantised(MODELS / "resnet8.onnx", model, 1, "input")
+    _written(model, tmp_path, "--self-test", str(test), "--without", "parts")
+    subprocess.run(["cc", "-std=c99", f"-I{tmp_path}", str(test), "-lm", "-o", str(program)], check=True)
+    assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout == "PASS: 3 runs\n"
+
+
 def test_all_nodes_without_c_are_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     extents = [word for name in ("batch=1", "sequence=4", "past_sequence=4") for word in ("--dim", name)]
     model = str(MODELS / "decoder_kv.onnx")

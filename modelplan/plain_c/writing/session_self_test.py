@@ -56,9 +56,6 @@ def session_expected(path: str, network: StatedNetwork, seed: int = 0, runs: int
         RequestError: it is not installed, computes codes otherwise on this machine, or the ends of the C are codes.
         ModelError: it does not run the model.
     """
-    if network.asked.get("mixed"):
-        kinds = ", ".join(network.asked["mixed"])
-        raise RequestError(f"{path}: no self-test, for codes are made of floats of {kinds}, which may round otherwise")
     feeds = [generated_inputs(network, seed, run) for run in range(runs)]
     try:
         computed = session_runs(path, network.asked, seed, runs, feeds)
