@@ -1,16 +1,20 @@
 """The .onnx models of models/ as plain C: RAM held and by rows, in float32 and 8 bits, beside ONNX Runtime's outputs.
 
-    python benchmarks/onnx_c.py
+    python benchmarks/onnx_c.py [--emx PROGRAM]
 
 Models of 8 bits are made by ONNX Runtime's `quantize_static`: operators of codes, with signs, weights by channel; their
-ends are codes where RAM is counted and floats where outputs are compared.
+ends are codes where RAM is counted and floats where outputs are compared. Times are those of this machine's cc -O2, the
+least of several runs of held inputs with floats at both ends; `--emx` names the program of emx-onnx-cgen, another
+writer of C, whose time and stack stand beside.
 """
 
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,28 @@ from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import ModelPlanError
 
 PARSER = reporting.command_line(__file__, __doc__, "onnx_c.md", corpus=False)
+PARSER.add_argument("--emx", metavar="PROGRAM", help="emx-onnx-cgen, with which to compare")
+_RUNS = 15
+_TIMED = """#define _POSIX_C_SOURCE 199309L
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "%(header)s"
+int main(void) {
+  double best = 1e9;
+  for (int run = 0; run < %(runs)d; run++) {
+    struct timespec a, b;
+    memset(%(input)s, 0, sizeof(float) * %(elements)d);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+    %(call)s;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+    const double took = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+    best = took < best ? took : best;
+  }
+  printf("%%.2f", best);
+  return 0;
+}
+"""
 _MODELS = ("resnet8", "mobilenet_v2_like", "inception_like", "unet_small", "transformer_encoder")
 _HEAD = (
     "Bytes. Floats may differ from ONNX Runtime's outputs by four times what its sessions with and without",
@@ -80,6 +106,71 @@ def _outputs(path: Path, rung: CRung) -> str:
     return "equal" if "are equal" in details else "within the bound"
 
 
+def _timed(folder: Path, source: str, words: dict[str, object]) -> str:
+    """The milliseconds of a run of what a C file computes."""
+    (folder / "main.c").write_text(_TIMED % {**words, "runs": _RUNS})
+    flags = ["-std=c99", "-O2", "-w", "-fstack-usage", f"-I{folder}"]
+    program = str(folder / "timed")
+    command = ["cc", *flags, str(folder / "main.c"), str(folder / source), "-lm", "-o", program]
+    if subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode:
+        return "-"
+    return subprocess.run([program], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def _session_time(path: Path) -> str:
+    """The milliseconds of a session on one thread."""
+    import onnxruntime as ort
+
+    options, least = ort.SessionOptions(), float("inf")
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    end = session.get_inputs()[0]
+    feed = {end.name: np.zeros(end.shape, np.float32)}
+    for _ in range(_RUNS):
+        began = time.process_time()
+        session.run(None, feed)
+        least = min(least, time.process_time() - began)
+    return f"{least * 1e3:.2f}"
+
+
+def _other(folder: Path, path: Path, program: str, elements: int) -> tuple[str, str]:
+    """Time and stack of the C that emx-onnx-cgen writes, its temporary values on the stack."""
+    source, head = folder / "emx.c", folder / "emx.h"
+    command = [program, "compile", str(path), str(source), "--model-name", "emx", "--large-temp-threshold", "0"]
+    command += ["--large-weight-threshold", "0"]
+    if subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode:
+        return "-", "-"
+    results = [int(np.prod([d.dim_value for d in o.type.tensor_type.shape.dim])) for o in onnx.load(path).graph.output]
+    head.write_text(f"void emx(const float *, float *);\nstatic float in[{elements}], out[{max(results)}];\n")
+    took = _timed(folder, source.name, {"header": "emx.h", "input": "in", "elements": elements, "call": "emx(in, out)"})
+    usage = [line.split("\t") for file in folder.glob("*emx.su") for line in file.read_text().splitlines()]
+    stack = max((int(fields[1]) for fields in usage), default=0)
+    return took, f"{stack:,}" if stack else "-"
+
+
+def times(emx: str | None) -> Iterator[tuple[str, ...]]:
+    """A row for each model and type: milliseconds of its C, of a session, and of another writer's C."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for model, codes in ((m, c) for m in _MODELS for c in (False, True)):
+            path, coded = reporting.ROOT / "models" / f"{model}.onnx", folder / f"{model}.onnx"
+            if codes and model in ("transformer_encoder", "unet_small"):
+                continue
+            if codes:
+                quantised(path, coded)
+            used = coded if codes else path
+            elements = int(np.prod([d.dim_value for d in onnx.load(used).graph.input[0].type.tensor_type.shape.dim]))
+            ladder = fit_c(FitCRequest(str(used), output="net.c", without=frozenset({"maps", "overlaps", "parts"})))
+            assert ladder.chosen is not None
+            (folder / "net.c").write_text(ladder.chosen.files.source)
+            (folder / "net.h").write_text(ladder.chosen.files.header)
+            words = {"header": "net.h", "input": "net_input()", "elements": elements, "call": "net_invoke()"}
+            own = _timed(folder, "net.c", words)
+            other = _other(folder, used, emx, elements) if emx else ("-", "-")
+            print(model, codes, own, other, file=sys.stderr)
+            yield model, "8 bits" if codes else "float32", own, other[0], _session_time(used), other[1]
+
+
 def rows() -> Iterator[tuple[str, ...]]:
     """A row for each model, type and way in which the input comes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +197,10 @@ def main() -> None:
     arguments = reporting.parse(PARSER)
     table = reporting.table(("model", "type", "input", "RAM", "bound", "flash", "outputs"), rows(), "<<<>>><")
     first = reporting.made_by(PARSER, arguments)
-    reporting.save(arguments.output, first, "ONNX models as plain C", [*_HEAD, *table])
+    heads = "model", "type", "ms", "ms of emx-onnx-cgen", "ms of ONNX Runtime", "stack of emx-onnx-cgen"
+    said = ("", "Milliseconds of a run by rows with the input held, beside a session of one thread.", "")
+    timed = reporting.table(heads, times(arguments.emx), "<<>>>>")
+    reporting.save(arguments.output, first, "ONNX models as plain C", [*_HEAD, *table, *said, *timed])
 
 
 if __name__ == "__main__":

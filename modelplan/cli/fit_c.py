@@ -16,7 +16,7 @@ from modelplan.plain_c.ladder import TIME_PER_RAM
 from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
-from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test, is_onnx
+from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 
@@ -61,8 +61,6 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
     _check_options(arguments)
     header = str(Path(arguments.output).with_suffix(".h"))
     files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
-    if arguments.self_test and is_onnx(arguments.model):
-        raise RequestError("--self-test compares with TFLM; of an .onnx model `verify --against` compares the C")
     figures = figures_asked(arguments, "Drawing")
     chosen = model_options.chosen_target(arguments)
     if chosen:

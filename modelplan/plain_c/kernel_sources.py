@@ -35,6 +35,8 @@ _ESP_PRODUCTS = {
         "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
     },
 }  # fmt: skip
+#: What says of a variant how it computes, behind the type of its elements.
+_SUFFIXES = re.compile(r"_(short|even|half|parts)$")
 #: What a definition of a function begins with.
 _HEADS = ("static ", "WITHIN ", "APART ")
 _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "uint32": 32, "int64": 64}
@@ -45,7 +47,8 @@ def _words(variant: str) -> dict[str, str]:
 
     Behind "_by_" stands the type of the second operand, where that is another, and behind "x" how many operands there
     are. Sums of 16-bit numbers have 64 bits, or 32 where "_short" says so; "_even" ones are scaled as
-    float32 does it. Weights of floats have 16 bits where "_half" says so.
+    float32 does it. Weights of floats have 16 bits where "_half" says so, and their products are summed in parts where
+    "_parts" does.
     """
     if variant in _ESP_PRODUCTS:
         return _ESP_PRODUCTS[variant]
@@ -56,7 +59,7 @@ def _words(variant: str) -> dict[str, str]:
         words = _words(types)
         return {**words, "EXPRESSION": _with_words(expression.text, words)}
     whole, _, out = variant.partition("_to_")
-    element, _, other = whole.removesuffix("_short").removesuffix("_even").removesuffix("_half").partition("_by_")
+    element, _, other = _SUFFIXES.sub("", whole).partition("_by_")
     element, _, count = element.partition("x")
     words = {} if variant == "bytes" else _type_words("element_t", "ELEMENT", element)
     words |= {} if variant == "bytes" else {"other_t": _type_words("other_t", "OTHER", other or element)["other_t"]}

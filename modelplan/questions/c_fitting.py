@@ -129,18 +129,45 @@ def _missing(problem: MissingKernelError) -> list[str]:
 def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     """A C file that runs what `fit_c` chose on generated inputs, and compares every map with what TFLM computes here.
 
+    Of an .onnx model outputs are compared with what ONNX Runtime computes here.
+
     Raises:
-        ModelError: nothing was chosen, or TFLM does not run the model.
-        RequestError: tflite-micro is not installed, or an input has a type for which there are no generated values.
+        ModelError: nothing was chosen, or the runtime does not run the model.
+        RequestError: the runtime is not installed, or an input has a type for which there are no generated values.
     """
     from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs
+    from modelplan.plain_c.writing.session_self_test import session_expected, session_self_test
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: no self-test, for nothing fits")
     model, program = _model(request), ladder.chosen.program
     operators = ladder.chosen.operators
+    if isinstance(model.file, StatedNetwork):
+        expected = session_expected(request.path, model.file, request.seed)
+        test = session_self_test(model.file, operators, program, _names(request), expected, request.seed)
+        _require_passing(request, model.file, test, ladder.chosen)
+        return test
     runs = expected_c_runs(model.file, operators, program, request.seed)
     return c_self_test(model.file, operators, program, _names(request), runs, request.seed)
+
+
+def _require_passing(request: FitCRequest, network: StatedNetwork, test: str, rung: CRung) -> None:
+    """Checks a self-test where codes are made of floats, whose last bits ONNX Runtime may have otherwise."""
+    from modelplan.checking.verifier.c_execution import passes_self_test
+    from modelplan.checking.verifier.verdicts import Skipped
+
+    mixed = network.asked.get("mixed")
+    if not mixed:
+        return
+    why = f"codes are made of floats of {', '.join(mixed)}"
+    try:
+        passes = passes_self_test(test, rung.files.header, _names(request).header)
+    except Skipped as reason:
+        raise RequestError(
+            f"{request.path}: no self-test, for {why}, and whether it passes is not known: {reason}"
+        ) from None
+    if not passes:
+        raise RequestError(f"{request.path}: no self-test, for {why}, which ONNX Runtime rounds otherwise here")
 
 
 def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:

@@ -182,6 +182,26 @@ def execute_network(onnx_path: str, asked: Mapping[str, Any], path: Path, seed: 
     )
 
 
+def passes_self_test(test: str, header: str, name: str) -> bool:
+    """Whether a self-test in C, whose header has this name, passes on this machine.
+
+    Raises:
+        Skipped: there is no compiler.
+        RequestError: it does not compile.
+    """
+    compiler = _compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "test.c", Path(folder) / "test"
+        source.write_text(test)
+        (Path(folder) / name).write_text(header)
+        command = [compiler, *_FLAGS, f"-I{folder}", str(source), "-lm", "-o", str(program)]
+        built = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+        if built.returncode:
+            raise RequestError(f"the self-test does not compile: {built.stderr[:400]}")
+        done = subprocess.run([str(program)], capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
+        return done.returncode == 0
+
+
 def _extreme(model: FileModel) -> Iterator[list[bytes]]:
     """All inputs at their least, and at their largest."""
     tensors = [model.subgraphs[0].tensors[t] for t in model.subgraphs[0].inputs]

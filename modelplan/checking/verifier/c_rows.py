@@ -35,7 +35,7 @@ from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRea
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.number_types import nbytes
 
-_TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"}
+_TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}
 #: Operands that no kernel reads, as the file says the extents of the result.
 _UNREAD = {"TRANSPOSE_CONV": (0,), "SHAPE": (0,)}
 #: Operators whose results may lie on an operand, whatever the library: no kernel of one computes them otherwise.

@@ -18,7 +18,7 @@ from modelplan.checking.verifier.semantics import PADS, POINTWISE, RESHAPES
 Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}
 _BY_ROWS = {
-    *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN",
+    *POINTWISE, *_WINDOWED, *PADS, "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", "MEAN", "SUM",
 }  # fmt: skip
 #: Operators that make as many rows of their map at a time as an option says.
 _BLOCKS = {"DEPTH_TO_SPACE": "BlockSize", "TRANSPOSE_CONV": "StrideH", "RESIZE_NEAREST_NEIGHBOR": ""}

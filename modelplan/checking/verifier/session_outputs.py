@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,12 +41,19 @@ class SessionRun:
     coded: bool
     largest: Sequence[float] = ()
 
+    def allowed(self, number: int) -> float:
+        """By how much an output may differ."""
+        wanted, other = self.optimised[number], self.plain[number]
+        if self.coded or wanted.dtype.kind != "f" or not wanted.size:
+            return 0.0
+        return _TIMES * float(np.abs(wanted.astype(np.float64) - other).max()) + _SHARE * self.largest[number]
+
     def compared(self, content: bytes) -> tuple[str, float]:
         """What is wrong with the bytes of all outputs, empty where nothing is, and how far floats are apart."""
         if len(content) != sum(y.nbytes for y in self.optimised):
             return f"{len(content):,} bytes of outputs, expected {sum(y.nbytes for y in self.optimised):,}", 0.0
         at, worst = 0, 0.0
-        for number, (wanted, other) in enumerate(zip(self.optimised, self.plain, strict=True)):
+        for number, wanted in enumerate(self.optimised):
             computed = np.frombuffer(content, wanted.dtype, wanted.size, at).reshape(wanted.shape)
             at += wanted.nbytes
             differs = ~((computed == wanted) | (computed != computed) & (wanted != wanted))
@@ -56,17 +63,18 @@ class SessionRun:
             where = (
                 f"output {number}: {int(differs.sum()):,} of {wanted.size:,} differ, by {float(off.max()):.3g} at most"
             )
-            if self.coded or wanted.dtype.kind != "f":
-                return where, 0.0
-            spread = float(np.abs(wanted.astype(np.float64) - other).max())
-            if not float(off.max()) <= _TIMES * spread + _SHARE * self.largest[number]:
+            if not float(off.max()) <= self.allowed(number):
                 return where, 0.0
             worst = max(worst, float(off.max()))
         return "", worst
 
 
-def session_runs(path: str, asked: Mapping[str, Any], seed: int, count: int) -> list[SessionRun]:
+def session_runs(
+    path: str, asked: Mapping[str, Any], seed: int, count: int, feeds: Sequence[Sequence[bytes]] | None = None
+) -> list[SessionRun]:
     """What an .onnx file gives to a C source that was `asked` for so: interface, extents, and ends with channels last.
+
+    Inputs are drawn, or those of `feeds`, the bytes of each input as the source takes them.
 
     Raises:
         ModelError: ONNX Runtime does not run the model.
@@ -83,7 +91,9 @@ def session_runs(path: str, asked: Mapping[str, Any], seed: int, count: int) -> 
     if coded and not _multiplies_exactly():
         raise Skipped("this machine's kernels for codes saturate between products, so that they give other results")
     try:
-        runs = list(_runs(_sessions(path), asked, np.random.default_rng(seed), count, coded=coded))
+        sessions = _sessions(path)
+        fed = _stated(sessions[0], asked, feeds) if feeds else _drawn(sessions[0], asked, seed, count)
+        runs = list(_runs(sessions, asked, fed, coded=coded))
     except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
         raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
     outputs = zip(*(run.optimised for run in runs), strict=True)
@@ -104,13 +114,33 @@ def _sessions(path: str) -> list[Any]:
     return sessions
 
 
+def _drawn(session: Any, asked: Mapping[str, Any], seed: int, count: int) -> Iterator[dict[str, Array]]:
+    """Random inputs of so many runs."""
+    draw, shapes = np.random.default_rng(seed), _shapes(session, asked)
+    for _ in range(count):
+        yield {i.name: random_array(_NAMES[i.type], shapes[i.name], draw) for i in session.get_inputs()}
+
+
+def _stated(session: Any, asked: Mapping[str, Any], feeds: Sequence[Sequence[bytes]]) -> Iterator[dict[str, Array]]:
+    """Inputs whose bytes are given."""
+    last, shapes = set(asked.get("last", ())), _shapes(session, asked)
+    for run in feeds:
+        fed: dict[str, Array] = {}
+        for end, content in zip(session.get_inputs(), run, strict=True):
+            values: Array = np.frombuffer(content, _NAMES[end.type])
+            if end.name in last:
+                n, channels, *others = shapes[end.name]
+                places = values.reshape(n, *others, channels)
+                values = np.ascontiguousarray(places.transpose(0, places.ndim - 1, *range(1, places.ndim - 1)))
+            fed[end.name] = values.reshape(shapes[end.name])
+        yield fed
+
+
 def _runs(
-    sessions: Sequence[Any], asked: Mapping[str, Any], draw: np.random.Generator, count: int, *, coded: bool
+    sessions: Sequence[Any], asked: Mapping[str, Any], inputs: Iterable[dict[str, Array]], *, coded: bool
 ) -> Iterator[SessionRun]:
     last = set(asked.get("last", ()))
-    shapes = _shapes(sessions[0], asked)
-    for _ in range(count):
-        feeds = {i.name: random_array(_NAMES[i.type], shapes[i.name], draw) for i in sessions[0].get_inputs()}
+    for feeds in inputs:
         both = [session.run(None, feeds) for session in sessions]
         fed = [_ordered(feeds[i.name], last=i.name in last).tobytes() for i in sessions[0].get_inputs()]
         names = [o.name in last for o in sessions[0].get_outputs()]

@@ -1,4 +1,4 @@
-/* uses: window, weight_of */
+/* uses: window, least_of, weight_of, float_dot_VARIANT, float_bounded_VARIANT */
 /* A convolution with groups; weights are [out_channels, kernel_height, kernel_width, in_channels / groups], or, where */
 /* each channel is a group, [kernel_height, kernel_width, out_channels]. */
 struct float_convolution_VARIANT_params {
@@ -12,32 +12,62 @@ struct float_convolution_VARIANT_params {
     float most;
 };
 
-/* The sum of output channel c at one place, whose first tap is element `at` of the map. */
-static float float_convolution_VARIANT_sum(const struct float_convolution_VARIANT_params *p, const element_t *in,
-                                           int32_t at, int32_t c, const int32_t taps[4])
+/* The sums of up to 4 channels from c on at one place, each of which reads one channel of the map. */
+/* Taps [taps[0], taps[1]) x [taps[2], taps[3]) lie in the map, the first of all at element `at`. */
+static void float_convolution_VARIANT_apart(const struct float_convolution_VARIANT_params *p, const element_t *in,
+                                            int32_t at, const int32_t taps[4], int32_t c, int32_t channels,
+                                            sum_t *sums)
+{
+    const int32_t factor = p->out_channels / p->in_channels;
+    for (int32_t y = taps[0]; y < taps[1]; y++) {
+        const int32_t place = y * p->dilation_height * p->in_width + taps[2] * p->dilation_width;
+        const element_t *i = in + at + place * p->in_channels;
+        const weight_t *w = p->weights + (y * p->kernel_width + taps[2]) * p->out_channels + c;
+        for (int32_t x = taps[2]; x < taps[3]; x++) {
+            if (factor == 1 && channels == 4) {
+                sums[0] += i[c] * weight_of(w[0]);
+                sums[1] += i[c + 1] * weight_of(w[1]);
+                sums[2] += i[c + 2] * weight_of(w[2]);
+                sums[3] += i[c + 3] * weight_of(w[3]);
+            } else {
+                for (int32_t k = 0; k < channels; k++) {
+                    sums[k] += i[(c + k) / factor] * weight_of(w[k]);
+                }
+            }
+            i += p->dilation_width * p->in_channels;
+            w += p->out_channels;
+        }
+    }
+}
+
+/* The same of channels of a group, all of whose channels of the map each of them reads. */
+static void float_convolution_VARIANT_sums(const struct float_convolution_VARIANT_params *p, const element_t *in,
+                                           int32_t at, const int32_t taps[4], int32_t c, int32_t channels, sum_t *sums)
 {
     const int32_t depth = p->in_channels / p->groups;
-    const int32_t first = c / (p->out_channels / p->groups) * depth;
-    const int32_t pitch = p->depthwise != 0 ? p->out_channels : depth;
-    const weight_t *const weights =
-        p->depthwise != 0 ? p->weights + c : p->weights + c * p->kernel_height * p->kernel_width * depth;
-    float sum = 0.0f;
+    const int32_t line = p->kernel_width * depth;
+    const int32_t pitch = p->kernel_height * line;
+    const int32_t column = p->dilation_width * p->in_channels;
+    const weight_t *const weights = p->weights + c * pitch;
     for (int32_t y = taps[0]; y < taps[1]; y++) {
-        for (int32_t x = taps[2]; x < taps[3]; x++) {
-            const int32_t place = (y * p->dilation_height * p->in_width + x * p->dilation_width) * p->in_channels;
-            const element_t *const i = in + at + place + first;
-            const weight_t *const w = weights + (y * p->kernel_width + x) * pitch;
-            for (int32_t n = 0; n < depth; n++) {
-                sum += i[n] * weight_of(w[n]);
+        const element_t *const i = in + at + y * p->dilation_height * p->in_width * p->in_channels;
+        const weight_t *const w = weights + y * line;
+        if (column == depth) {
+            const int32_t first = taps[2] * depth;
+            float_dot_VARIANT(i + first, w + first, pitch, taps[3] * depth - first, channels, sums);
+        } else {
+            for (int32_t x = taps[2]; x < taps[3]; x++) {
+                float_dot_VARIANT(i + x * column, w + x * depth, pitch, depth, channels, sums);
             }
         }
     }
-    return sum + p->bias[c];
 }
 
 static void float_convolution_VARIANT(const struct float_convolution_VARIANT_params *p, const element_t *in,
                                       int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
+    const int32_t depth = p->in_channels / p->groups;
+    const int32_t filters = p->depthwise != 0 ? p->out_channels : p->out_channels / p->groups;
     for (int32_t y = 0; y < out_rows; y++) {
         int32_t taps[4];
         const int32_t top = y * p->stride_height - above;
@@ -46,12 +76,19 @@ static void float_convolution_VARIANT(const struct float_convolution_VARIANT_par
             const int32_t left = x * p->stride_width - p->pad_left;
             window(left, p->kernel_width, p->dilation_width, p->in_width, &taps[2], &taps[3]);
             const int32_t at = (top * p->in_width + left) * p->in_channels;
-            for (int32_t c = 0; c < p->out_channels; c++) {
-                const float sum = float_convolution_VARIANT_sum(p, in, at, c, taps);
-                const float low = sum < p->least ? p->least : sum;
-                *out = low > p->most ? p->most : low;
-                out++;
+            for (int32_t group = 0; group < p->out_channels / filters; group++) {
+                for (int32_t c = group * filters; c < (group + 1) * filters; c += 4) {
+                    sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                    const int32_t channels = least_of((group + 1) * filters - c, 4);
+                    if (p->depthwise != 0) {
+                        float_convolution_VARIANT_apart(p, in, at, taps, c, channels, sums);
+                    } else {
+                        float_convolution_VARIANT_sums(p, in, at + group * depth, taps, c, channels, sums);
+                    }
+                    float_bounded_VARIANT(sums, p->bias + c, channels, p->least, p->most, out + c);
+                }
             }
+            out += p->out_channels;
         }
     }
 }

@@ -1,6 +1,6 @@
 /* Means, or sums, over a block of axes. */
 struct float_mean_VARIANT_params {
-    int32_t outer; /* elements along the axes before those that are reduced */
+    int32_t outer; /* elements of a row along the axes before those that are reduced */
     int32_t reduced;
     int32_t inner; /* behind them */
     float count; /* by which the sum is divided */
@@ -11,8 +11,7 @@ static void float_mean_VARIANT(const struct float_mean_VARIANT_params *p, const 
 {
     (void)rows;
     (void)above;
-    (void)out_rows;
-    for (int32_t o = 0; o < p->outer; o++) {
+    for (int32_t o = 0; o < out_rows * p->outer; o++) {
         for (int32_t i = 0; i < p->inner; i++) {
             float sum = 0.0f;
             for (int32_t k = 0; k < p->reduced; k++) {

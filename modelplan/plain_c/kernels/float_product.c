@@ -1,4 +1,4 @@
-/* uses: weight_of */
+/* uses: least_of, float_dot_VARIANT, float_bounded_VARIANT */
 /* Products of lines with a matrix. */
 struct float_product_VARIANT_params {
     const weight_t *weights; /* [out_channels, in_channels] */
@@ -16,16 +16,13 @@ static void float_product_VARIANT(const struct float_product_VARIANT_params *p, 
     (void)rows;
     (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
-        for (int32_t c = 0; c < p->out_channels; c++) {
-            float sum = 0.0f;
-            for (int32_t i = 0; i < p->in_channels; i++) {
-                sum += in[i] * weight_of(p->weights[c * p->in_channels + i]);
-            }
-            sum += p->bias[c];
-            sum = sum < p->least ? p->least : sum;
-            *out = sum > p->most ? p->most : sum;
-            out++;
+        for (int32_t c = 0; c < p->out_channels; c += 4) {
+            sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            const int32_t channels = least_of(p->out_channels - c, 4);
+            float_dot_VARIANT(in, p->weights + c * p->in_channels, p->in_channels, p->in_channels, channels, sums);
+            float_bounded_VARIANT(sums, p->bias + c, channels, p->least, p->most, out + c);
         }
         in += p->in_channels;
+        out += p->out_channels;
     }
 }

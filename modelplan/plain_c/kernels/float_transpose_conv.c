@@ -1,4 +1,4 @@
-/* uses: weight_of */
+/* uses: least_of, float_dot_VARIANT, float_bounded_VARIANT */
 /* A transposed convolution of floats, gathered place by place in the order in which the operand would be spread. */
 struct float_transpose_conv_VARIANT_params {
     const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
@@ -12,10 +12,12 @@ struct float_transpose_conv_VARIANT_params {
     float most;
 };
 
-static float float_transpose_conv_VARIANT_sum(const struct float_transpose_conv_VARIANT_params *p, const element_t *in,
-                                              int32_t rows, int32_t y, int32_t x, int32_t c)
+/* The sums of up to 4 channels from c on at one place. */
+static void float_transpose_conv_VARIANT_sums(const struct float_transpose_conv_VARIANT_params *p, const element_t *in,
+                                              int32_t rows, int32_t y, int32_t x, int32_t c, int32_t channels,
+                                              sum_t *sums)
 {
-    float sum = 0.0f;
+    const int32_t pitch = p->kernel_height * p->kernel_width * p->in_channels;
     for (int32_t i = p->kernel_height - 1; i >= 0; i--) {
         const int32_t top = y - i;
         if (top < 0 || top % p->stride_height != 0 || top / p->stride_height >= rows) {
@@ -25,16 +27,11 @@ static float float_transpose_conv_VARIANT_sum(const struct float_transpose_conv_
             const int32_t left = x - j;
             if (left >= 0 && left % p->stride_width == 0 && left / p->stride_width < p->in_width) {
                 const int32_t place = top / p->stride_height * p->in_width + left / p->stride_width;
-                const element_t *const at = in + place * p->in_channels;
-                const weight_t *const w =
-                    p->weights + ((c * p->kernel_height + i) * p->kernel_width + j) * p->in_channels;
-                for (int32_t n = 0; n < p->in_channels; n++) {
-                    sum += at[n] * weight_of(w[n]);
-                }
+                const weight_t *const w = p->weights + c * pitch + (i * p->kernel_width + j) * p->in_channels;
+                float_dot_VARIANT(in + place * p->in_channels, w, pitch, p->in_channels, channels, sums);
             }
         }
     }
-    return sum;
 }
 
 static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIANT_params *p, const element_t *in,
@@ -43,12 +40,13 @@ static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIA
     const int32_t first = p->pad_top + (p->before - above) * p->stride_height;
     for (int32_t y = 0; y < out_rows * p->group; y++) {
         for (int32_t x = 0; x < p->out_width; x++) {
-            for (int32_t c = 0; c < p->out_channels; c++) {
-                float sum = float_transpose_conv_VARIANT_sum(p, in, rows, y + first, x + p->pad_left, c) + p->bias[c];
-                sum = sum < p->least ? p->least : sum;
-                *out = sum > p->most ? p->most : sum;
-                out++;
+            for (int32_t c = 0; c < p->out_channels; c += 4) {
+                sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                const int32_t channels = least_of(p->out_channels - c, 4);
+                float_transpose_conv_VARIANT_sums(p, in, rows, y + first, x + p->pad_left, c, channels, sums);
+                float_bounded_VARIANT(sums, p->bias + c, channels, p->least, p->most, out + c);
             }
+            out += p->out_channels;
         }
     }
 }

@@ -11,7 +11,7 @@ struct mean_VARIANT_params {
 };
 
 static void mean_VARIANT(const struct mean_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
-                         int32_t out_rows, element_t *out)
+                         int32_t out_rows, out_t *out)
 {
     (void)rows;
     (void)above;
@@ -22,7 +22,7 @@ static void mean_VARIANT(const struct mean_VARIANT_params *p, const element_t *i
             for (int32_t k = 0; k < p->reduced; k++) {
                 sum += in[k * p->inner + i] - p->in_zero;
             }
-            *out = (element_t)clamp(requantise(sum, p->multiplier, p->shift) + p->out_zero, ELEMENT_MIN, ELEMENT_MAX);
+            *out = (out_t)clamp(requantise(sum, p->multiplier, p->shift) + p->out_zero, OUT_MIN, OUT_MAX);
             out++;
         }
         in += p->reduced * p->inner;

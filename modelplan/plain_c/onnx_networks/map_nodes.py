@@ -20,6 +20,8 @@ from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxNode, Shape
 from modelplan.runtimes.tflm.stated_network import CodeScales
 
 Pair = tuple[int, int]
+#: Codes whose sum has 16 bits.
+_MOST_SUMMED = 255
 
 
 def _windows(node: OnnxNode, extents: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
@@ -233,10 +235,30 @@ def global_pool(e: Emitter, node: OnnxNode) -> None:
 
 
 def _reduced(e: Emitter, held: Held, target: NodeResult, kind: str, *, keep: bool) -> None:
-    """A mean or an extreme over all places of a map."""
+    """A mean, a sum or an extreme over all places of a map."""
     source = e.in_order(held, last=True)
+    more: dict[str, int] = {}
+    if kind in ("MEAN", "SUM"):
+        source, more = _row_by_row(e, source, held.scales, kind, target)
     result = e.result(target, last=keep)
-    e.built.op(kind, [source, e.integers("axes", (1, 2))], [result], KeepDims=int(keep), **e.options(target))
+    e.built.op(kind, [source, e.integers("axes", (1, 2))], [result], KeepDims=int(keep), **more, **e.options(target))
+
+
+def _row_by_row(
+    e: Emitter, source: int, scales: CodeScales | None, kind: str, target: NodeResult
+) -> tuple[int, dict[str, int]]:
+    """What is reduced of a map: first each row by itself, so that the map need not be there as a whole.
+
+    Sums of codes are whole numbers of 16 bits, which state of how many elements each is.
+    """
+    n, high, wide, channels = e.built.tensors[source].shape
+    if n != 1 or high < 2 or wide < 2 or (scales and wide > _MOST_SUMMED):
+        return source, {}
+    name, axes = f"{target.name} of rows", e.integers("axes", (2,))
+    summed = scales and CodeScales(scales.scales, scales.zero * wide)
+    rows = e.built.tensor(name, (n, high, 1, channels), "int16" if scales else "float32", summed)
+    e.built.op("SUM" if scales else kind, [source, axes], [rows], KeepDims=1)
+    return rows, {"Summed": wide} if scales else {}
 
 
 _REDUCTIONS = {"ReduceMean": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX", "ReduceMin": "REDUCE_MIN"}

@@ -21,7 +21,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
 )
 from modelplan.plain_c.operator_calls.fixed_point import LIMITS, single_multiplier
 from modelplan.plain_c.operator_calls.reading import NetworkReader
-from modelplan.plain_c.operator_calls.resampling import reduced_block
+from modelplan.plain_c.operator_calls.resampling import reduced_block, reduced_by_rows
 from modelplan.plain_c.operator_calls.windowed import (
     four_dimensional,
     windowed_geometry,
@@ -107,19 +107,33 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def even_mean(r: NetworkReader) -> COperator:
-    """MEAN of codes over axes that are neighbours: as floats, or as codes of another scale."""
+    """MEAN of codes over axes that are neighbours: as floats, or as codes of another scale.
+
+    Of sums of codes each stands for as many elements as is stated.
+    """
     outer, reduced, inner = reduced_block(r)
     block: Parameters = {"outer": outer, "reduced": reduced, "inner": inner}
     source, zero = r.quantised(r.input(0))
+    reduced, element = reduced * int(r.stated("Summed", 1)), r.dtype(r.input(0))
     if r.dtype(r.output()) == "float32":
         more: Parameters = {"zero": zero, "scale": float(source), "count": float(reduced)}
-        kernel = CKernel("mean_of_codes", "int8_to_float", {**block, **more})
+        kernel = CKernel("mean_of_codes", f"{element}_to_float", {**block, **more})
     else:
         out, out_zero = r.quantised(r.output())
         multiplier, shift = single_multiplier(float(_F32(source) / (_F32(out) * _F32(reduced))))
         more = {"in_zero": zero, "out_zero": out_zero, "multiplier": multiplier, "shift": shift}
-        kernel = CKernel("mean", "int8_even", {**block, **more})
+        variant = "int8_even" if element == "int8" else f"{element}_even_to_int8"
+        kernel = CKernel("mean", variant, {**block, **more})
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
+
+
+def sum_of_codes(r: NetworkReader) -> COperator:
+    """SUM of codes over axes that are neighbours, as they are, of 16 bits."""
+    outer, reduced, inner = reduced_block(r)
+    room = reduced * -_LOW <= LIMITS["int16"][1]
+    types = (r.dtype(r.input(0)), r.dtype(r.output())) == ("int8", "int16")
+    r.require(holds=types and room, why="codes whose sums need more than 16 bits")
+    return reduced_by_rows(r, "sum_of_codes", "int8_to_int16", {"outer": outer, "reduced": reduced, "inner": inner})
 
 
 def even_pool(r: NetworkReader) -> COperator:

@@ -1,4 +1,7 @@
-"""Operators on float32 as calls of C kernels, which add up in the order of TFLM's reference kernels."""
+"""Operators on float32 as calls of C kernels, which add up in the order of TFLM's reference kernels.
+
+Products of networks that no .tflite file holds are summed in parts, whose error is smaller.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
     softmax_operator,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
-from modelplan.plain_c.operator_calls.resampling import reduced_axes
+from modelplan.plain_c.operator_calls.resampling import reduced_axes, reduced_by_rows
 from modelplan.plain_c.operator_calls.windowed import (
     dilations,
     four_dimensional,
@@ -51,8 +54,8 @@ def _weights(r: OperatorReader) -> ConstTable:
 
 
 def _variant(r: OperatorReader) -> str:
-    """The variant of a kernel by its weights."""
-    return "float" if r.half(1) is None else "float_half"
+    """The variant of a kernel by its weights, and by how their products are summed."""
+    return r.rounded("float") if r.half(1) is None else "float_half"
 
 
 def float_convolution(r: OperatorReader) -> COperator:
@@ -136,5 +139,7 @@ def float_mean(r: OperatorReader) -> COperator:
     """MEAN and SUM over axes."""
     source, extents, count = reduced_axes(r, "float_mean")
     parameters: Parameters = {**extents, "count": float(count) if r.op.kind == "MEAN" else 1.0}
+    if source == "float_mean":
+        return reduced_by_rows(r, source, "float", parameters)
     kernel = CKernel(source, "float", parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))

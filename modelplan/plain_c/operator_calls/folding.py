@@ -10,6 +10,8 @@ from modelplan.plain_c.kernel_records import AxisWindow, CKernel, COperator
 
 _CONVOLUTIONS = {"conv_2d", "depthwise_conv_2d"}
 _ONES = ("kernel_height", "kernel_width", "stride_height", "stride_width", "groups")
+#: Variants of kernels on codes that can compute another convolution too.
+_CODED = ("int8", "int8_even")
 _LIMITS = {"pool_least": -128, "pool_most": 127}
 _SCALES = ("weights", "bias", "multiplier", "shift")
 
@@ -80,12 +82,14 @@ def _is_by_pixel(operator: COperator) -> bool:
     if len(operator.kernels) != 1 or operator.kernels[0].source != "conv_2d" or not operator.by_rows:
         return False
     kernel = operator.kernels[0]
-    return kernel.variant == "int8" and all(kernel.parameters[key] == 1 for key in _ONES)
+    return kernel.variant in _CODED and all(kernel.parameters[key] == 1 for key in _ONES)
 
 
 def _pooled(convolution: COperator, pool: COperator) -> COperator | None:
     """The pool that computes a convolution too; None where it is not the mean of each channel."""
     kernel, rows = convolution.kernels[0], convolution.results[0].rows
+    if kernel.variant != "int8":
+        return None
     pixels = rows * kernel.number("out_width")
     mean = _mean(pool, pixels, rows)
     if mean is None:
@@ -125,7 +129,9 @@ def expanded_depthwise(graph: Graph, operators: Mapping[int, COperator]) -> dict
             continue
         readers = graph.readers[operator.results[0].tensor]
         reader = operators.get(readers[0]) if len(readers) == 1 else None
-        if reader and _reads_by_channel(reader) and operator.kernels[0].parameters["pad_left"] == 0:
+        if reader is None or not _reads_by_channel(reader) or operator.kernels[0].parameters["pad_left"] != 0:
+            continue
+        if reader.kernels[0].variant == operator.kernels[0].variant:
             expanded[readers[0]] = index, _expanded(operator, reader)
     return expanded
 
@@ -138,7 +144,7 @@ def _reads_by_channel(operator: COperator) -> bool:
     plain = all(kernel.number(key) == 1 for key in ("depth_multiplier", "dilation_height", "dilation_width"))
     last = (kernel.number("out_width") - 1) * kernel.number("stride_width") - kernel.number("pad_left")
     inside = last < kernel.number("in_width") and kernel.number("pad_left") < kernel.number("kernel_width")
-    return kernel.variant == "int8" and plain and inside
+    return kernel.variant in _CODED and plain and inside
 
 
 def _expanded(convolution: COperator, depthwise: COperator) -> COperator:

@@ -27,6 +27,7 @@ from modelplan.plain_c.operator_calls.even_rounding import (
     even_quantised,
     even_softmax,
     even_sum,
+    sum_of_codes,
 )
 from modelplan.plain_c.operator_calls.expressions import EXPRESSIONS
 from modelplan.plain_c.operator_calls.floating import (
@@ -128,6 +129,7 @@ _EVEN_ROWS: dict[str, Callable[[NetworkReader], COperator]] = {
     "MUL": even_product,
     "QUANTIZE": even_quantised,
     "MEAN": even_mean,
+    "SUM": sum_of_codes,
     "AVERAGE_POOL_2D": even_pool,
     "SOFTMAX": even_softmax,
 }

@@ -270,8 +270,8 @@ class NetworkReader(OperatorReader):
 
     @property
     def computes_codes(self) -> bool:
-        """Whether an end of the operator is codes."""
-        return any(self.dtype(t) in ("int8", "uint8") for t in (self.input(0), self.output()))
+        """Whether an end of the operator is codes, or sums of codes."""
+        return any(self.dtype(t) in ("int8", "uint8", "int16") for t in (self.input(0), self.output()))
 
     @property
     def counted_places(self) -> int:
@@ -292,7 +292,7 @@ class NetworkReader(OperatorReader):
 
     def rounded(self, variant: str) -> str:
         """The variant of a kernel by how it rounds."""
-        return f"{variant}_even" if variant == "int8" else variant
+        return {"int8": "int8_even", "float": "float_parts"}.get(variant, variant)
 
     def product_multiplier(self, operand: float, weights: float, result: float) -> tuple[int, int]:
         """By what sums of products become codes of the result: the product of scales in float32, as 24 bits."""

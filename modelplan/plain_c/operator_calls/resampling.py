@@ -56,6 +56,18 @@ def reduced_axes(r: OperatorReader, source: str) -> tuple[str, Parameters, int]:
     return f"{source}_apart", extents, reduced * again
 
 
+def reduced_by_rows(r: OperatorReader, source: str, variant: str, parameters: Parameters) -> COperator:
+    """A reduction of a block of axes; row by row where each row of the result is made of one of the operand."""
+    window, results = r.row_window(0), r.row_results()
+    outer, rows = parameters["outer"], results[0].rows
+    by_rows = window == AxisWindow() and rows > 1 and isinstance(outer, int) and outer % rows == 0
+    if by_rows and isinstance(outer, int):
+        parameters = {**parameters, "outer": outer // rows}
+    kernel = CKernel(source, variant, parameters, whole=(rows, 0, rows) if by_rows else (1, 0, 1))
+    operand = r.row_operand(0, window if by_rows else None)
+    return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows, by_columns=False)
+
+
 def reduction(r: OperatorReader) -> COperator:
     """MEAN and SUM over axes."""
     variant = r.variant("int8", "int16")

@@ -23,7 +23,9 @@ from modelplan.primitives.number_types import nbytes
 #: Channels of a map between two convolutions that are there at a time, where one operator computes both.
 _CHANNELS = 4
 #: Kernels that read and make tiles as they do maps.
-_TILED = {"conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d"}
+_TILED = {
+    "conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d", "float_convolution", "float_pool", "even_pool",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

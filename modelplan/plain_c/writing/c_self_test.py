@@ -151,26 +151,36 @@ def c_self_test(
     Raises:
         RequestError: an input has a type for which no numbers are generated.
     """
+    require_generated(model)
+    source = c_files(model, operators, program, replace(names, traced=True)).source
+    parts = [_SEEN % len(model.subgraphs[0].tensors), source, _CHECK, fills_of(model, program)]
+    return "\n".join([*parts, "\n".join(_main(model, names, runs, seed, pushed=program.pushed))]) + "\n"
+
+
+def require_generated(model: FileModel) -> None:
+    """Refuses a model one of whose inputs has a type for which no numbers are generated."""
     main = model.subgraphs[0]
     for t in main.inputs:
         if DTYPES[main.tensors[t].type] not in _ELEMENTS:
             raise RequestError(
                 f"{model.name}: no self-test, for input {main.tensors[t].name!r} has no generated values"
             )
-    source = c_files(model, operators, program, replace(names, traced=True)).source
-    fills = [_NUMBERS, "\n".join(_fills(model, program))] if main.inputs else []
-    parts = [_SEEN % len(main.tensors), source, _CHECK, *fills]
-    return "\n".join([*parts, "\n".join(_main(model, names, runs, seed, pushed=program.pushed))]) + "\n"
 
 
-def _end_names(side: str, tensors: Sequence[int]) -> list[str]:
+def end_names(side: str, tensors: Sequence[int]) -> list[str]:
+    """What the inputs or outputs of a network are called."""
     return [side] if len(tensors) == 1 else [f"{side}_{i}" for i in range(len(tensors))]
+
+
+def fills_of(model: FileModel, program: CProgram) -> str:
+    """What makes the numbers of inputs, and a function that writes each of them."""
+    return "\n".join([_NUMBERS, *_fills(model, program)]) if model.subgraphs[0].inputs else ""
 
 
 def _fills(model: FileModel, program: CProgram) -> Iterator[str]:
     """Functions that write an input."""
     main = model.subgraphs[0]
-    for name, t in zip(_end_names("input", main.inputs), main.inputs, strict=True):
+    for name, t in zip(end_names("input", main.inputs), main.inputs, strict=True):
         tensor = main.tensors[t]
         dtype = DTYPES[tensor.type]
         count, ctype = tensor.elements, C_TYPES[dtype]
@@ -184,7 +194,7 @@ def _fills(model: FileModel, program: CProgram) -> Iterator[str]:
 def _main(model: FileModel, names: CNames, runs: Sequence[CExpectedRun], seed: int, *, pushed: bool) -> Iterator[str]:
     main, prefix, macro = model.subgraphs[0], names.prefix, names.macro
     tensors = list(runs[0].maps)
-    inputs, outputs = _end_names("input", main.inputs), _end_names("output", main.outputs)
+    inputs, outputs = end_names("input", main.inputs), end_names("output", main.outputs)
     rows = [", ".join(f"{n}u" for n in (*run.outputs, *run.maps.values())) for run in runs]
     yield "int main(void)\n{"
     yield f"    static const uint32_t expected[{len(runs)}][{len(outputs) + len(tensors)}] = {{"
