@@ -14,7 +14,6 @@ import numpy as np
 
 from modelplan.answers.summary import summary
 from modelplan.model import BoolArray, Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem, bounds
-from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 if TYPE_CHECKING:
     from modelplan.answers.shared_plan import SharedPlan
@@ -152,9 +151,7 @@ def of_shared(plan: SharedPlan) -> Drawing:
         labels=(*names, "handed from model to model", "kept all the time"),
         models=tuple((plan.starts[m], names[m]) for m in plan.relation.order),
         claimed=tuple(_claims(plan)),
-        basis="; ".join(
-            dict.fromkeys(f"for {p.runtime.name}, {library_of(p.runtime.kernels)} kernels" for p in plan.parts)
-        ),
+        basis="; ".join(dict.fromkeys(f"for {p.runtime.name}, {p.runtime.library.name} kernels" for p in plan.parts)),
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from modelplan.model import Graph, Plan
 from modelplan.primitives.showing_answers import Shown
-from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class Curve(Shown):
     def basis(self) -> str:
         """The runtime that it is planned for, with its kernels where it has a choice of them."""
         runtime = self.first.plan.runtime
-        return f"{runtime.name}, {library_of(runtime.kernels)} kernels" if len(runtime.libraries) > 1 else runtime.name
+        return f"{runtime.name}, {runtime.library.name} kernels" if len(runtime.libraries) > 1 else runtime.name
 
     @property
     def first(self) -> Repeated:

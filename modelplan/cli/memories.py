@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from modelplan.cli import files, model_options, region_options, terminal
+from modelplan.cli import files, model_options, placing_options, region_options, terminal
 from modelplan.cli.output_options import add_outputs, figures_asked, write_outputs
 from modelplan.cli.solve import add_part
 from modelplan.formats import is_table
@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
     choice.add_argument(
         "--macs-per-second", metavar="N", type=float, help="how fast it computes, beside memory accesses"
     )
-    model_options.add_budget(choice)  # type: ignore[arg-type]
+    placing_options.add_budget(choice)  # type: ignore[arg-type]
     model_options.add_planning(parser)
     model_options.add_abi(parser)
     outputs = add_outputs(
@@ -81,7 +81,7 @@ def run(arguments: Namespace) -> int:
     request = MemoriesRequest(
         tuple(model_options.request_of(ModelRequest, arguments, path) for path in arguments.models if not table),
         regions,
-        Choosing(arguments.method, arguments.both_ends, model_options.budget_of(arguments)),
+        Choosing(arguments.method, arguments.both_ends, placing_options.budget_of(arguments)),
         arguments.reader,
         arguments.macs_per_second,
         table,

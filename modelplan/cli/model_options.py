@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelplan.model import Budget, Progress
+from modelplan.cli import placing_options
 from modelplan.model.model_file import USUAL_ABI
-from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_memory
 from modelplan.questions.budgets.project_defaults import project_defaults
 from modelplan.questions.model_request import MEASURED_SECONDS
-from modelplan.questions.option_files import FROM_FILE, JOINS
+from modelplan.questions.option_files import JOINS
 from modelplan.questions.target_request import TargetRequest, choose_target
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.tflm import TFLM
@@ -64,7 +62,8 @@ def add_planning(parser: ArgumentParser) -> None:
         help="run ops on N streams, or as FILE assigns them in lines `op,stream`; what may run at once shares no bytes",
     )
     add_overlaps(group)
-    add_contiguous(group, "tensors", f"; {JOINS}: the parts of joins and splits inside of the whole, without a copy")
+    inside = f"; {JOINS}: the parts of joins and splits inside of the whole, without a copy"
+    placing_options.add_contiguous(group, "tensors", inside)
     aliases = group.add_mutually_exclusive_group()
     aliases.add_argument(
         "--alias",
@@ -78,7 +77,7 @@ def add_planning(parser: ArgumentParser) -> None:
 def add_sizing(parser: ArgumentParser) -> None:
     """Adds what a model file is planned with and sized for, on any runtime."""
     add_planning(parser)
-    add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
+    placing_options.add_allocator(parser, "the plan that the file carries for TFLM, which is also the default there")
     add_abi(parser, default=None)
     parser.add_argument(
         "--capacity",
@@ -319,39 +318,3 @@ def add_overlaps(parser: ArgumentParser | _ArgumentGroup) -> None:
         metavar="FILE",
         help="outputs that may run into an input of their op: lines `output,input,bytes` under such a head",
     )
-
-
-def add_contiguous(parser: ArgumentParser | _ArgumentGroup, what: str, more: str = "") -> None:
-    """Adds the lists of what has to stand side by side."""
-    parser.add_argument(
-        "--contiguous",
-        metavar="FILE",
-        help=f"{what} that stand side by side in this order: names separated by commas, one list a line{more}",
-    )
-
-
-def add_allocator(parser: ArgumentParser, stored: str = "") -> None:
-    """Adds the choice of the allocator; `stored` says of what in the file `file` takes the offsets, empty: none."""
-    from_file = f"; {FROM_FILE}: {stored}" if stored else ""
-    parser.add_argument(
-        "--allocator",
-        metavar="NAME",
-        help=f"see `modelplan allocators`{from_file} (default: {allocators.DEFAULT})",
-    )
-
-
-def add_budget(parser: ArgumentParser) -> None:
-    """Adds how long a search may run."""
-    parser.add_argument("--steps", type=int, metavar="N", help="a budget that gives the same answer everywhere")
-    parser.add_argument("--seconds", type=float, metavar="S", help="a deadline")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="at most 2 (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of whatever is drawn at random (default: 0)")
-
-
-def budget_of(arguments: Namespace, progress: Callable[[Progress], None] | None = None) -> Budget:
-    """The budget from the parsed arguments."""
-    try:
-        limits = arguments.steps, arguments.seconds, arguments.seed, arguments.threads
-        return Budget(*limits, progress=progress)
-    except ValueError as problem:
-        raise RequestError(str(problem)) from None

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.subject import shim_subject
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, placing_options, terminal
 from modelplan.cli.output_options import add_c_array, add_self_test, outputs_of_c_array, write_c_array, write_self_test
 from modelplan.outputs.firmware import tflm_sources
 from modelplan.outputs.report import Section
@@ -41,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--header", metavar="arena.h", help="also a header with the arena's size and operators")
     add_c_array(parser)
     add_self_test(parser)
-    model_options.add_allocator(parser)
+    placing_options.add_allocator(parser)
     parser.add_argument(
         "--force", action="store_true", help="write a plan that saves nothing too; OUT may take the place of MODEL"
     )

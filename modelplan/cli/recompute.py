@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, placing_options, terminal
 from modelplan.cli.fit import share
 from modelplan.cli.output_options import add_draw, figures_asked, write_figures
 from modelplan.outputs import FIGURE_KINDS, suffix_of
@@ -31,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
     group = model_options.add_runtime(parser, "planning")
     group.add_argument("--schedule", metavar="NAME", help="the order without repetitions (default: best)")
     group.add_argument("--alias", metavar="MODE", help="runtime, none, views, safe or max (default: as analyze)")
-    model_options.add_allocator(parser)
+    placing_options.add_allocator(parser)
     model_options.add_abi(parser, default=None)
     model_options.add_target(parser)
     parser.add_argument("--max-macs", metavar="SHARE", default="20%", help="extra work, such as 20%% (the default)")

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from modelplan.answers.file_changes import ReorderedFile
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, placing_options, terminal
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Plan, bounds
 from modelplan.outputs import render
@@ -30,7 +30,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, of the same kind")
     parser.add_argument("--figure", metavar="FILE", help="the memory curves before and after, as .svg or .png")
     model_options.add_planning(parser)
-    model_options.add_allocator(parser)
+    placing_options.add_allocator(parser)
     model_options.add_target(parser)
     parser.add_argument("--force", action="store_true", help="the output may take the place of the input")
 

@@ -30,7 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelplan.answers.placement_answers import Solution
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, placing_options, terminal
 from modelplan.cli.output_options import add_draw, figures_asked, write_figures
 from modelplan.cli.terminal import ProgressLine
 from modelplan.formats import load_table
@@ -56,10 +56,10 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT.csv", help="the problem with offsets; - for standard output")
     parser.add_argument("--fixed", action="store_true", help="offsets of the table stay; empty cells are free")
-    model_options.add_contiguous(parser, "buffers")
+    placing_options.add_contiguous(parser, "buffers")
     add_draw(parser, "Solution")
-    model_options.add_allocator(parser, "the file's own, checked")
-    model_options.add_budget(parser)
+    placing_options.add_allocator(parser, "the file's own, checked")
+    placing_options.add_budget(parser)
 
 
 def add_part(parser: ArgumentParser) -> None:
@@ -97,7 +97,7 @@ def answered(arguments: Namespace, source: str, table: BufferTable) -> Solution:
         fixed=arguments.fixed,
         contiguous=arguments.contiguous,
         allocator=arguments.allocator or DEFAULT,
-        budget=model_options.budget_of(arguments, line.listener),
+        budget=placing_options.budget_of(arguments, line.listener),
         fragmentation=arguments.fragmentation,
     )
     try:

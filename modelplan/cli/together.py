@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.answers.shared_plan import SharedPlan, TflmArenas
-from modelplan.cli import files, model_options, terminal
+from modelplan.cli import files, model_options, placing_options, terminal
 from modelplan.cli.output_options import Figures, add_draw, figures_asked, write_figures
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
@@ -38,8 +38,8 @@ def configure(parser: ArgumentParser) -> None:
     _add_relation(parser)
     model_options.add_runtime(parser)
     parser.add_argument("--alias", metavar="MODE", help="what one model's tensors share; on tflm as for pack")
-    model_options.add_allocator(parser)
-    model_options.add_budget(parser)
+    placing_options.add_allocator(parser)
+    placing_options.add_budget(parser)
     model_options.add_abi(parser, default=None)
     model_options.add_target(parser)
     parser.add_argument(
@@ -104,7 +104,7 @@ def run(arguments: Namespace) -> int:
         allocator=arguments.allocator or allocators.DEFAULT,
         abi=abi,
         kernels=kernels or None,
-        budget=model_options.budget_of(arguments),
+        budget=placing_options.budget_of(arguments),
         dims=arguments.dim,
         shapes=arguments.shape,
         values=arguments.value,

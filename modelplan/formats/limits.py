@@ -2,7 +2,8 @@
 
 A file of ten megabytes can hold half a million operators or a hundred thousand bodies, real ones have
 some hundreds. Within these limits whatever such a file holds is read in less than ten seconds and a gigabyte; a larger
-file may hold more.
+file may hold more. Functions and calls that stand in place let a kilobyte grow to a million operators, so a small file
+may have fewer: each command is to end soon.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ MOST_BYTES = 2**50
 
 #: Bytes that an operator takes in a real file, with the tensors that it writes.
 _OPERATOR_BYTES = 100
+#: The same in the densest file, and operators that any file may have.
+_LEAST_OPERATOR_BYTES, _FEW_OPERATORS = 10, 8_000
+#: Bytes for which a small file may have a body, and bodies that any file may have.
+_BODY_BYTES, _FEW_BODIES = 200, 512
 
 Part = Literal["operators", "tensors", "bodies"]
 
@@ -35,9 +40,14 @@ class FileLimits:
 
     @classmethod
     def of(cls, size: int) -> FileLimits:
-        """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million."""
-        operators = min(max(100_000, size // _OPERATOR_BYTES), 1_000_000)
-        return cls(operators, operators * 3 // 2, 3_000)
+        """The limits for a file of `size` bytes: 100,000 operators, more from ten megabytes on, at most a million.
+
+        Of files below a megabyte one for ten bytes, at least 8,000; and 3,000 bodies, one for each 200 bytes of a
+        smaller file, at least 512.
+        """
+        few = min(max(_FEW_OPERATORS, size // _LEAST_OPERATOR_BYTES), 100_000)
+        operators = min(max(few, size // _OPERATOR_BYTES), 1_000_000)
+        return cls(operators, operators * 3 // 2, min(max(_FEW_BODIES, size // _BODY_BYTES), 3_000))
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ Source: onnxruntime, core/framework/bfc_arena.cc, mem_pattern_planner.h, executi
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -89,6 +89,8 @@ class PatternPlanner:
         self.height = self.count = 0
         self._moved = 0  # bytes of the list from which the last value was moved to a larger one
         self._blocks: list[tuple[int, int, int]] = []  # offset, size, value
+        self._of: dict[int, list[tuple[int, int, int]]] = {}  # the blocks of a value
+        self._held = 0  # bytes of all blocks
 
     @property
     def own(self) -> int:
@@ -113,21 +115,30 @@ class PatternPlanner:
         """Notes a value of so many bytes and returns its offset."""
         size = -(-size // GRANULE) * GRANULE
         self.count += 1
-        best, waste, end = -1, -1, 0
-        for offset, held, _ in (*self._blocks, (self.height, 0, 0)):  # the room behind the last block is a gap too
+        last = self._blocks[-1][0] + self._blocks[-1][1] if self._blocks else 0
+        offset = last if self._held == last else self._tightest(size, last)  # equal: no gap before the last block's end
+        self.height = max(self.height, offset + size)
+        block = offset, size, value
+        insort(self._blocks, block)
+        self._of.setdefault(value, []).append(block)
+        self._held += size
+        return offset
+
+    def _tightest(self, size: int, last: int) -> int:
+        """Where the tightest gap of so many bytes begins, the room behind the last block among them; else `last`."""
+        best, waste, end = last, -1, 0
+        for offset, held, _ in (*self._blocks, (self.height, 0, 0)):
             gap = offset - end
             if gap >= size and (waste < 0 or gap - size < waste):
                 best, waste = end, gap - size
             end = max(end, offset + held)
-        last = self._blocks[-1][0] + self._blocks[-1][1] if self._blocks else 0
-        offset = last if best < 0 else best
-        self.height = max(self.height, offset + size)
-        insort(self._blocks, (offset, size, value))
-        return offset
+        return best
 
     def give(self, value: int) -> None:
         """Notes that a value is given back."""
-        self._blocks = [block for block in self._blocks if block[2] != value]
+        for block in self._of.pop(value, ()):
+            del self._blocks[bisect_left(self._blocks, block)]
+            self._held -= block[1]
 
 
 def predicted_heap(

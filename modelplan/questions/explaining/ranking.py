@@ -13,8 +13,9 @@ from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOf
 #: One change at one place.
 Step = tuple[TriedChange, Place]
 
-#: Operators of all models that are planned anew where no time is stated: so a limit is the same on each machine.
-_MOST_WORK = 300_000
+#: Operators of all models that are planned anew where no time is stated: so a limit is the same on each machine. The
+#: bodies that operators run are planned by themselves, which takes as long as so many operators.
+_MOST_WORK, _BODY_WORK = 300_000, 150
 #: For combinations: changes that may help only together with others are tried too.
 _ENABLING = frozenset({"best order"})
 
@@ -54,7 +55,8 @@ class Trials:
     def _apply(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
         after = apply_change(ordered[-1][0], before, ordered[-1][1])
-        self.work += len(self.base.graph.ops)
+        graph = self.base.graph
+        self.work += sum(_BODY_WORK + len(body.ops) for body in graph.bodies) + len(graph.ops)
         if self.base.deadline is None and self.work > self.most_work:
             raise OutOfTimeError
         return after, measured(after)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from math import prod
 
 import numpy as np
@@ -22,7 +22,7 @@ from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory, each_alone
-from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor
+from modelplan.runtimes.tflm.file import FileModel, FileSubgraph, FileTensor, SameFile
 from modelplan.runtimes.tflm.kernels import KernelSet, find_libraries, is_group, most_scratch, preparation
 from modelplan.runtimes.tflm.kernels.preparation import (
     EVAL_TENSOR,
@@ -75,6 +75,9 @@ _COMPRESSED: tuple[Struct, Struct] = (("int8", "pointer"), ("pointer", "int8*2")
 
 #: Requests for which room is always kept.
 _SPARE_REQUESTS = 12
+
+#: Arenas that are remembered.
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,29 @@ def each_arena(model: FileModel, abi: int | str, kernels: str, head: int | None 
         RequestError: no such ABI or kernel library.
         ModelError: the offline plan in the file does not fit the model, or subgraphs call each other in a circle.
     """
-    return [Interpreter(model, *build).arena(head) for build in builds(abi, kernels)]
+    return [_remembered(SameFile(model), model.plan, _Build(*build), head) for build in builds(abi, kernels)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Build:
+    """An ABI and a kernel library as a key: equal where they are the same objects."""
+
+    abi: Abi
+    library: KernelSet
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Build):
+            return NotImplemented
+        return self.abi == other.abi and self.library is other.library
+
+    def __hash__(self) -> int:
+        return hash((self.abi, id(self.library)))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(file: SameFile, _plan: tuple[int, ...] | None, build: _Build, head: int | None) -> Arena:
+    """The arena of a build, which questions about the same file ask for again; its plan is part of the key."""
+    return Interpreter(file.model, build.abi, build.library).arena(head)
 
 
 def largest_arena(arenas: Sequence[Arena]) -> Arena:

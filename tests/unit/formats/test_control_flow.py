@@ -304,7 +304,7 @@ def test_calls_that_grow_without_bound_are_refused(tmp_path: Path) -> None:
         calls: list[tflite_models.OpRow] = [("CALL", (0,), (1,), (number,)), ("CALL", (1,), (2,), (number,))]
         return tflite_models.Sub([vector("a"), vector("b"), vector("c")], calls, (0,), (2,))
 
-    with pytest.raises(ModelError, match="called subgraphs grow to more than 100,000 operators"):
+    with pytest.raises(ModelError, match="called subgraphs grow to more than 8,000 operators"):
         load(calling(tmp_path, *(twice(number) for number in range(2, 22)), CALLED))
 
 
