@@ -81,12 +81,13 @@ WITHIN void conv_2d_VARIANT_put(const struct conv_2d_VARIANT_params *p, const st
                           most, out + c);
 }
 
-/* Channels [c, end), four at a time, at a place whose window is all of `run`, of which `line` lie side by side. */
-WITHIN void conv_2d_VARIANT_inside(const struct conv_2d_VARIANT_params *p, const int8_t *run, int32_t line, int32_t size,
-                                   int32_t c, int32_t end, int8_t *out)
+/* Channels [c, end), four at a time, at a place whose window is all of `run`: so many lines, in each of which so many */
+/* elements lie side by side. */
+WITHIN void conv_2d_VARIANT_inside(const struct conv_2d_VARIANT_params *p, const int8_t *run, int32_t lines,
+                                   int32_t line, int32_t c, int32_t end, int8_t *out)
 {
     const int32_t row = p->dilation_height * p->in_width * p->in_channels;
-    const int32_t lines = line == size ? 1 : p->kernel_height;
+    const int32_t size = lines * line;
     const int32x4_t least = vdupq_n_s32(p->least);
     const int32x4_t most = vdupq_n_s32(p->most);
     const int8_t *w = p->weights + c * size;
@@ -139,8 +140,11 @@ APART void conv_2d_VARIANT_place(const struct conv_2d_VARIANT_params *p, const i
     const int32_t filters = p->out_channels / p->groups;
     const int32_t end = (group + 1) * filters;
     int32_t c = group * filters;
-    if (run != NULL) {
-        conv_2d_VARIANT_inside(p, run, line, size, c, end, out);
+    if (run != NULL && line == size) {
+        conv_2d_VARIANT_inside(p, run, 1, size, c, end, out);
+        c += filters & ~3;
+    } else if (run != NULL) {
+        conv_2d_VARIANT_inside(p, run, p->kernel_height, line, c, end, out);
         c += filters & ~3;
     } else if (p->dilation_width * p->groups == 1) {
         conv_2d_VARIANT_edge(p, in + at, taps, c, end, out);
