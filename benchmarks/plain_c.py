@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from pathlib import Path
 
 import reporting
@@ -125,8 +126,9 @@ class Bench:
         return arena(self.model, "cortex-m", "cmsis-dsp").size()
 
     def rung(self, *rungs: str, **asked: object) -> CRung:
-        """What `fit` chooses among some rungs."""
-        ladder = fit_c(FitCRequest(str(self.path), without=frozenset(C_RUNGS) - {*rungs}, **asked))  # type: ignore[arg-type]
+        """What `fit --least` chooses among some rungs."""
+        only = frozenset(C_RUNGS) - {*rungs}
+        ladder = fit_c(FitCRequest(str(self.path), without=only, time_per_ram=inf, **asked))  # type: ignore[arg-type]
         if ladder.chosen is None:
             raise TypeError("a ladder without a budget chose nothing")
         return ladder.chosen

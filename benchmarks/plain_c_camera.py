@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
 
 import reporting
@@ -40,9 +41,9 @@ def ladder_of(path: Path, without: Sequence[str]) -> tuple[CLadder, str]:
     """The rungs of a network, and what its inputs and outputs are."""
     rungs = frozenset(without)
     try:
-        return fit_c(FitCRequest(str(path), interface="int8", without=rungs)), "int8"
+        return fit_c(FitCRequest(str(path), interface="int8", without=rungs, time_per_ram=inf)), "int8"
     except RequestError as problem:
-        return fit_c(FitCRequest(str(path), without=rungs)), str(problem).rpartition(": ")[2]
+        return fit_c(FitCRequest(str(path), without=rungs, time_per_ram=inf)), str(problem).rpartition(": ")[2]
 
 
 def rows(corpus: Path) -> Iterator[tuple[str, ...]]:

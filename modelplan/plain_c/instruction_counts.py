@@ -1,10 +1,11 @@
 """How many instructions a plan in C executes, as they are expected of what was counted on cores.
 
 A call of a kernel has terms: for the call itself, for each four elements of the result, for each multiply-accumulate,
-for each weight, where a library sums all of them again in each call, and for each line of a window that is read by
-itself. They were fitted to the counts by function of
-kws_ref, person_detect and okay_nabu (benchmarks/instructions.py), of arm-none-eabi-gcc 12.2 at -O2 and CMSIS-NN of June
-2026: those of DSP instructions on a Cortex-M4, of Helium on an M55, of plain C on an M3.
+for each weight, where a library sums all of them again in each call, for each line of a window that is read by itself,
+for each place of the result, of all of its channels, and for each element of a window that is copied. They were fitted
+to the counts of single operators of person_detect, vww_96, kws_ref, ResNet-8, okay_nabu, mcunet_vww0 and str_ww, whole
+and in parts, of arm-none-eabi-gcc 12.2 at -O2 and CMSIS-NN of June 2026: those of DSP instructions on a Cortex-M4, of
+Helium on an M55; those of plain C on an M3 to the counts by function of kws_ref, person_detect and okay_nabu.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class CallWork:
     macs: float = 0
     weights: float = 0
     lines: float = 0
+    places: float = 0
+    copied: float = 0
 
     def times(self, terms: CallWork) -> float:
         """The instructions of this work by the terms of one of each."""
@@ -35,7 +38,7 @@ class CallWork:
 
     @property
     def _numbers(self) -> tuple[float, ...]:
-        return self.calls, self.fours, self.macs, self.weights, self.lines
+        return self.calls, self.fours, self.macs, self.weights, self.lines, self.places, self.copied
 
 
 def _portable(dense: CallWork, depthwise: CallWork) -> dict[str, CallWork]:
@@ -54,22 +57,23 @@ def _library(product: CallWork, columns: CallWork, depthwise: Mapping[str, CallW
 
 
 #: The library's kernels of depthwise convolutions that no core computes otherwise than in C.
-_DEPTHWISE_C = {"3x3": CallWork(150, 165, 3.3), "any": CallWork(150, 160, 17)}
+_DEPTHWISE_C = {"3x3": CallWork(240, 0, 7.5, places=112), "any": CallWork(150, 160, 17)}
 _DSP = {
-    **_portable(CallWork(150, 145, 1.63, lines=75), CallWork(300, 230, 3.0)),
+    **_portable(CallWork(190, 111, 1.75, lines=59, places=92, copied=14), CallWork(300, 141, 4.3, places=160)),
     **_library(
-        CallWork(150, 170, 1.4, 4.0),
-        CallWork(300, 200, 1.65, 3.0),
+        CallWork(720, 177, 1.36, 3.9),
+        CallWork(300, 243, 1.47, 1.8, places=200),
         {**_DEPTHWISE_C, "opt": CallWork(150, 200, 5)},
     ),
 }
 _HELIUM = {
-    **_portable(CallWork(150, 85, 0.14, lines=85), CallWork(300, 150, 1.2)),
+    **_portable(CallWork(165, 23, 0.162, lines=26, places=146, copied=22), CallWork(200, 10, 2.0, places=145)),
     **_library(
-        CallWork(150, 95, 0.1, 0.38),
-        CallWork(300, 110, 0.22, 0.15),
-        {**_DEPTHWISE_C, "opt": CallWork(150, 60, 0.7)},
+        CallWork(560, 64, 0.122, 0.66),
+        CallWork(1300, 78, 0.161, 0.17, places=250),
+        {**_DEPTHWISE_C, "opt": CallWork(640, 25, 1.27, 2.6, places=230)},
     ),
+    **dict.fromkeys(("add_int8", "multiply_int8", "cmsis_add_int8", "cmsis_multiply_int8"), CallWork(100, 60)),
 }
 _C = {
     **_portable(CallWork(150, 160, 2.75, lines=75), CallWork(300, 215, 3.9)),
@@ -143,9 +147,12 @@ def _kernel_work(call: KernelCall, operator: COperator, kernel: CKernel) -> Call
     taps = size / channels if size else window
     blocks = -(-channels // 4) / channels if size else 1 / 4
     fours = elements * blocks
-    apart = taps > _COPIED_WINDOW and numbers.get("in_width", 0) != numbers.get("kernel_width", 0)
-    lines = fours * (numbers.get("kernel_height", 1) if apart else 1)
-    return CallWork(kernel.repeats, fours, elements * taps, size * kernel.repeats, lines)
+    cut = numbers.get("in_width", 0) != numbers.get("kernel_width", 0)
+    lines = fours * (numbers.get("kernel_height", 1) if cut and taps > _COPIED_WINDOW else 1)
+    places = elements / channels if size else 0
+    copies = kernel.source == "conv_2d" and cut and numbers["kernel_height"] > 1 and taps <= _COPIED_WINDOW
+    copied = places * taps if copies else 0
+    return CallWork(kernel.repeats, fours, elements * taps, size * kernel.repeats, lines, places, copied)
 
 
 def _share(call: KernelCall, operator: COperator) -> float:

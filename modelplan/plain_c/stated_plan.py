@@ -23,6 +23,7 @@ from modelplan.plain_c.rows.spare_memory import with_scratch_at
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.tile_search import chains_between
 from modelplan.plain_c.writing.c_source import CNames, c_files
+from modelplan.plain_c.writing.c_text import comment
 from modelplan.plain_c.writing.plan_data import UnreadPlanError, stated_choices
 from modelplan.primitives.version import __version__
 
@@ -40,7 +41,7 @@ def stated_verdict(model: CModel, source: str, header: str) -> Verdict:
         names = stated_names(source, header)
         operators, program = stated_program(model, source)
     except UnreadPlanError as problem:
-        return Verdict(LEVEL, "unproved", f"{problem}{_other_release(source)}")
+        return Verdict(LEVEL, "unproved", f"{problem}{_other_model(model, source)}{_other_release(source)}")
     verdict = rows_verdict(read_source(model.file), program)
     if verdict.outcome == "broken":
         return Verdict(LEVEL, "broken", verdict.details)
@@ -95,6 +96,14 @@ def _with_stated_chains(rows: RowGraph, choices: PlanChoices) -> RowGraph:
     if len(set(members)) < len(members) or not possible.issuperset(choices.chains):
         raise UnreadPlanError("it states tiles of operators that make none")
     return with_chains(rows, choices.chains)
+
+
+def _other_model(model: CModel, source: str) -> str:
+    """Of which other file a source says that it was written; empty where it names this one, or none."""
+    written = re.match(r"/\* (.*) as plain C, written by ", source)
+    if written is None or written[1] == comment(model.file.name.rsplit("/", 1)[-1]):
+        return ""
+    return f"; it was written of {written[1]}"
 
 
 def _other_release(source: str) -> str:

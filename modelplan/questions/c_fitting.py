@@ -203,8 +203,8 @@ def source_verdict(path: str, source: str, header: str) -> Verdict:
 
     if is_onnx(path):
         return stated_verdict(_network_model(network_of_source(path, source), stated_kernels(source)), source, header)
-    interface = stated_interface(load_tflite(path), header)
-    verdict = stated_verdict(_loaded(path, interface, stated_kernels(source)), source, header)
+    model, interface = _stated_model(path, header, stated_kernels(source))
+    verdict = stated_verdict(model, source, header)
     if interface == INTERFACES[0] or verdict.outcome != "ok":
         return verdict
     return replace(verdict, details=f"{verdict.details}; the program converts its ends to {interface}")
@@ -229,15 +229,24 @@ def stated_interface(file: FileModel, header: str) -> str:
     main = file.subgraphs[0]
     types = [DTYPES[main.tensors[t].type] for t in (*main.inputs, *main.outputs)]
     stated = re.findall(r"^/\* .*\] (\w+) \*/$", header, re.MULTILINE)
-    pairs = zip(stated, types, strict=False)
-    changed = [interface for interface, dtype in pairs if interface != dtype and interface in INTERFACES]
+    floats = (interface for interface, dtype in zip(stated, types, strict=False) if dtype == "float32")
+    changed = [interface for interface in floats if interface in INTERFACES and len(file.subgraphs) == 1]
     return changed[0] if changed else INTERFACES[0]
 
 
 def with_stated_interface(file: FileModel, path: str, header: str) -> FileModel:
-    """A .tflite file with the inputs and outputs that a header states."""
+    """A .tflite file with the inputs and outputs that a header states, where the file can have them."""
     interface = stated_interface(file, header)
-    return file if interface == INTERFACES[0] else _loaded(path, interface, "portable").file
+    return file if interface == INTERFACES[0] else _stated_model(path, header, "portable")[0].file
+
+
+def _stated_model(path: str, header: str, kernels: str) -> tuple[CModel, str]:
+    """The model with the inputs and outputs that a header states, and which; as it is where it cannot have them."""
+    interface = stated_interface(load_tflite(path), header)
+    try:
+        return _loaded(path, interface, kernels), interface
+    except RequestError:  # the header is that of another model
+        return _loaded(path, INTERFACES[0], kernels), INTERFACES[0]
 
 
 def _model(request: FitCRequest) -> CModel:

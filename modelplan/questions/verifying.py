@@ -164,5 +164,6 @@ def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
             )
     words = {"broken": "does not compute what {} does", "unproved": "is not proved equal to {}"}
     failed = [v for outcome in words for v in verdicts if v.outcome == outcome]
-    fault = f"{against} {words[failed[0].outcome].format(request.path)}: {failed[0].details}" if failed else ""
+    details = "; ".join(verdict.details for verdict in failed)
+    fault = f"{against} {words[failed[0].outcome].format(request.path)}: {details}" if failed else ""
     return Proof(request.path, tuple(verdicts), fault, against)

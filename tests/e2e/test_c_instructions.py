@@ -35,8 +35,15 @@ MOST_CHANGE = 0.02
 LEVELS = ("-O2", "-Os", "-O3")
 ALL_CORES = {**CORES, "rv32imc": RISC_V}
 #: Kernels that are written for instructions of some cores, and some that are not.
-KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D", "CONCATENATION", "PAD")
+KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D", "CONCATENATION", "PAD", "ADD", "SUB")
 COPIES = 30
+
+
+class Wide(Drawn):
+    """Maps of so many channels that kernels compute some at once, and others one by one."""
+
+    most_channels = 36
+
 
 pytestmark = pytest.mark.skipif(bool(missing_programs()), reason=f"needs {', '.join(missing_programs())}")
 
@@ -99,8 +106,7 @@ def test_networks_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) 
 @pytest.mark.parametrize("core", ALL_CORES)
 def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
     require(core)
-    drawn = Drawn(54)
-    singles = [drawn_single(drawn, kind) for kind in KINDS for _ in range(COPIES)]
+    singles = [drawn_single(drawn, kind) for drawn in (Drawn(54), Wide(54)) for kind in KINDS for _ in range(COPIES)]
     whole = [s for s in singles if "float32" not in {t.dtype for t in s.results}]  # of any bits these make no number
     model = read_tflite(batch(whole), "net.tflite")
     operators = c_operators(model)

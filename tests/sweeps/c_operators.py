@@ -45,11 +45,13 @@ class Single:
 
 
 class Drawn(random.Random):
-    """Shapes, scales and constants."""
+    """Shapes, of maps with `most_channels` at most, scales and constants."""
+
+    most_channels = 9
 
     def shape(self, least: int = 1, most: int = 9) -> tuple[int, int, int, int]:
         batch = 1 if self.random() < 0.85 else 2
-        return (batch, self.randint(least, most), self.randint(least, most), self.randint(1, 9))
+        return (batch, self.randint(least, most), self.randint(least, most), self.randint(1, self.most_channels))
 
     def scale(self) -> float:
         return float(np.float32(10 ** self.uniform(-2.5, -0.5)))
@@ -98,7 +100,7 @@ def _convolution(d: Drawn, kind: str) -> Single:
     kw, sw, dw, columns = _window(d, width, same)
     depthwise = kind == "DEPTHWISE_CONV_2D"
     groups = 1 if depthwise else d.choice([g for g in range(1, channels + 1) if channels % g == 0] + [1] * 4)
-    out = channels * d.choice((1, 1, 2, 3)) if depthwise else groups * d.randint(1, max(9 // groups, 1))
+    out = channels * d.choice((1, 1, 2, 3, 4)) if depthwise else groups * d.randint(1, max(9 // groups, 1))
     source = d.tensor((batch, height, width, channels), dtype=d.choice(("int8", "int8", "int16")))
     shape = (1, kh, kw, out) if depthwise else (out, kh, kw, channels // groups)
     scales = tuple(d.scale() / 10 for _ in range(out if d.random() < 0.7 else 1))

@@ -86,7 +86,7 @@ def next_section(request: FitCRequest, rung: CRung, self_test: str = "") -> Sect
     onnx = request.path.lower().endswith(".onnx")
     runtime = "ONNX Runtime" if onnx else "TFLM"
     commands = [
-        f"cc -std=c99 -Os{options} -c {source}  # {rung.names.header} says how to call it",
+        f"cc -std=c99 -O2{options} -c {source}  # {rung.names.header} says how to call it",
         f"modelplan verify {model} --against {source}  # proves it again, and runs it beside {runtime}",
     ]
     if self_test and not folder:

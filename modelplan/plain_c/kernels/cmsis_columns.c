@@ -24,8 +24,14 @@ static void cmsis_columns_VARIANT_window(const struct cmsis_columns_VARIANT_para
                                          int32_t top, int32_t left, int8_t *to)
 {
     const int32_t depth = p->in_channels;
+    const int whole = p->dilation_width == 1 && left >= 0 && left + p->kernel_width <= p->in_width;
     for (int32_t i = 0; i < p->kernel_height; i++) {
         const int32_t y = top + i * p->dilation_height;
+        if (whole && y >= 0 && y < rows) {
+            memcpy(to, in + (y * p->in_width + left) * depth, (size_t)(p->kernel_width * depth));
+            to += p->kernel_width * depth;
+            continue;
+        }
         for (int32_t k = 0; k < p->kernel_width; k++) {
             const int32_t x = left + k * p->dilation_width;
             if (y >= 0 && y < rows && x >= 0 && x < p->in_width) {

@@ -11,6 +11,21 @@ WITHIN int32_t rescaled_int8_one(int32_t sum, int32_t bias, int32_t multiplier, 
     return (((high + (high >> 31)) >> less) + 1) >> 1;
 }
 
+#if defined(__ARM_FEATURE_MVE)
+/* Four sums, bias and all, become elements. */
+WITHIN void rescaled_int8_four(int32x4_t sums, const int32_t *multiplier, const int8_t *shift, int32_t zero,
+                               int32x4_t least, int32x4_t most, int8_t *out)
+{
+    const int32x4_t none = vdupq_n_s32(0);
+    const int32x4_t by = vldrbq_s32(shift);
+    const int32x4_t down = vminq_s32(by, none);
+    const int32x4_t high = vqrdmulhq_s32(vshlq_s32(sums, vmaxq_s32(by, none)), vldrwq_s32(multiplier));
+    const int32x4_t away = vaddq_s32(high, vshrq_n_s32(vandq_s32(high, down), 31)); /* halves go away from zero */
+    const int32x4_t scaled = vaddq_n_s32(vrshlq_s32(away, down), zero);
+    vstrbq_s32(out, vminq_s32(vmaxq_s32(scaled, least), most));
+}
+#endif
+
 /* Up to 4 sums of products become elements. */
 WITHIN void rescaled_int8(const int32_t *sums, const int32_t *bias, const int32_t *multiplier, const int8_t *shift,
                           int32_t channels, int32_t zero, int32_t least, int32_t most, int8_t *out)
@@ -51,6 +66,22 @@ WITHIN void rescaled_int8(const int32_t *sums, const int32_t *bias, const int32_
                 : "cc");
         (void)memcpy(out, &a, sizeof a);
 #else
+#if defined(__ARM_FEATURE_SAT) && defined(__GNUC__)
+        if (least == INT8_MIN && most == INT8_MAX) {
+            __asm__("ssat %0, #8, %0\n\t"
+                    "ssat %1, #8, %1\n\t"
+                    "ssat %2, #8, %2\n\t"
+                    "ssat %3, #8, %3"
+                    : "+r"(a), "+r"(b), "+r"(c), "+r"(d)
+                    :
+                    : "cc");
+            out[0] = (int8_t)a;
+            out[1] = (int8_t)b;
+            out[2] = (int8_t)c;
+            out[3] = (int8_t)d;
+            return;
+        }
+#endif
         out[0] = (int8_t)clamp(a, least, most);
         out[1] = (int8_t)clamp(b, least, most);
         out[2] = (int8_t)clamp(c, least, most);

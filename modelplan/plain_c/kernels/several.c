@@ -1,3 +1,4 @@
+/* uses: inlining */
 /* Some cores compute 16 products of 8 bits at once (Helium), some two of 16 bits (DSP instructions), all others one. */
 #if defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
@@ -9,11 +10,4 @@ struct four_bytes {
     int8_t of[4];
 };
 #define FOUR_BYTES(at) (*(const struct four_bytes *)(const void *)(at))
-#endif
-#if defined(__GNUC__)
-#define WITHIN static inline __attribute__((always_inline))
-#define APART static __attribute__((noinline)) /* its loops need all registers */
-#else
-#define WITHIN static inline
-#define APART static
 #endif

@@ -169,7 +169,7 @@ class _Writer:
         return self.model.subgraphs[0].tensors
 
     def source(self) -> str:
-        used = [(k.source, k.variant) for _, _, k in self._numbered()]
+        used = [("inlining", "int8"), *((k.source, k.variant) for _, _, k in self._numbered())]
         used += [("turned", self._turn_variant(t)) for t in self._turned]
         if any(isinstance(step, ValueShift) for stage in self.program.stages for step in stage.steps):
             used.append(("move_bytes", "int8"))
@@ -390,7 +390,7 @@ class _Writer:
     def _stage(self, index: int, stage: Stage) -> str:
         if index in self.texts:
             return self.texts[index].text()
-        lines = [f"static void {self.names.prefix}_stage_{index}(void)", "{"]
+        lines = [f"APART void {self.names.prefix}_stage_{index}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
         return "\n".join([*lines, "}"])

@@ -296,3 +296,14 @@ def test_sizes_without_text_are_those_of_the_text(form: str) -> None:
     assert rest == 0 if not steps else rest >= 8 * sum(map(int, steps))
     progress = sizes.ram - program.nbytes
     assert (progress > 0) == ("} net_progress;" in files.source)
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_a_source_of_another_model_says_of_which(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, files = written("loops")
+    (tmp_path / "net.c").write_text(files.source)
+    (tmp_path / "net.h").write_text(files.header)
+    other = tmp_path / "other.tflite"
+    other.write_bytes(build(S((T(kind, (1, 4)), T(kind, (1, 4))), (Op("RELU", (0,), (1,)),), (0,), (1,))))
+    assert main(["verify", str(other), "--against", str(tmp_path / "net.c"), "--quick"]) == 4
+    assert "it was written of ds_cnn_kws.tflite" in capsys.readouterr().err
