@@ -58,10 +58,12 @@ class StageSearch:
         return self._loads[parts]
 
     def _load(self, choice: StageChoice, most: int, _: int) -> int:
-        """The bytes of a stage in the direction that needs less."""
+        """The bytes of a stage in the direction that needs less; rows that the caller hands over come forward."""
         if self.most_stages is not None and self.graph.measured > self.most_stages:
             raise TooManyStagesError
         forward = self.graph.load(choice, most)
+        if self.graph.pushed and not choice.first:
+            return forward
         return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
 
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
