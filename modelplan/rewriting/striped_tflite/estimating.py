@@ -293,17 +293,19 @@ class _Estimate:
             return self.alive_in_stripe(t, readers)
         turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
         kept = turned or t in base.exits or (not inner and _read_later(base, t))
-        low = np.full(len(self.runs) + 1, 0 if kept else height, dtype=np.int64)
-        computed = np.full(len(self.runs), 0 if inner else height, dtype=np.int64)
+        first_rows = [0 if kept else height] * (len(self.runs) + 1)
+        ends = [0 if inner else height] * len(self.runs)
+        producer = base.graph.producers[t]
         for i, stripe in enumerate(self.rows):
             for r in readers:
-                if r in stripe.windows:
+                window = stripe.windows.get(r)
+                if window:
                     n = self.number[i, r]
-                    low[n] = min(low[n], stripe.windows[r].lo)
+                    first_rows[n] = min(first_rows[n], window.lo)
             if inner and t in stripe.computed:
-                computed[self.number[i, base.graph.producers[t]]] = stripe.computed[t][1]
-        needed = np.minimum.accumulate(low[::-1])[::-1]
-        before = np.concatenate(([0 if inner else height], np.maximum.accumulate(computed)[:-1]))
+                ends[self.number[i, producer]] = stripe.computed[t][1]
+        needed = np.minimum.accumulate(np.array(first_rows[::-1], dtype=np.int64))[::-1]
+        before = np.maximum.accumulate(np.array([0 if inner else height, *ends[:-1]], dtype=np.int64))
         return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
 
     def alive_in_stripe(self, t: int, readers: list[int]) -> tuple[IntArray, IntArray]:
