@@ -36,6 +36,16 @@ class Row {
   const std::int64_t* at_;
 };
 
+// Adds what an operator reads or makes, or sets that of a member of its chain.
+template <class Port>
+void add_port(rows::Operator& op, std::int64_t member, const Port& port, Array<Port> rows::Operator::* own,
+              Port rows::Member::* of_member) {
+  if (member < 0)
+    (op.*own).push_back(port);
+  else
+    op.chain.at(as_size(member)).*of_member = port;
+}
+
 // Braces are evaluated from left to right, so that the numbers of a row come in the order of the fields.
 rows::Graph graph_of(const Table& values, const Table& operators, const Table& operands, const Table& results,
                      const Table& parts, const Table& in_place, const Table& members, std::size_t count, bool pushed) {
@@ -76,20 +86,14 @@ rows::Graph graph_of(const Table& values, const Table& operators, const Table& o
     const std::int64_t member = row.number();
     const rows::Operand operand{
         row.number(), row.index(graph.values.size()), row.shape(), row.flag(), row.flag(), row.window(), row.window()};
-    if (member < 0)
-      op.operands.push_back(operand);
-    else
-      op.chain.at(as_size(member)).operand = operand;
+    add_port(op, member, operand, &rows::Operator::operands, &rows::Member::operand);
   }
   for (std::size_t i = 0; i < results.shape(0); ++i) {
     Row row(results, i, 10);
     rows::Operator& op = graph.operators[row.index(ops)];
     const std::int64_t member = row.number();
     const rows::Result result{row.number(), row.index(graph.values.size()), row.shape(), row.shape()};
-    if (member < 0)
-      op.results.push_back(result);
-    else
-      op.chain.at(as_size(member)).result = result;
+    add_port(op, member, result, &rows::Operator::results, &rows::Member::result);
   }
   for (std::size_t i = 0; i < parts.shape(0); ++i) {
     Row row(parts, i, 3);
