@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.version import installed_version
 
 INSTALL = "pip install 'modelplan[memories]'"
 #: SciPy 1.11 to 1.16 call some programs infeasible that are not.
@@ -27,11 +27,8 @@ INFEASIBLE = 2
 @cache
 def is_there() -> bool:
     """Whether SciPy is installed, in a version whose HiGHS is right; imports nothing."""
-    try:
-        parts = version("scipy").split(".")
-    except PackageNotFoundError:
-        return False
-    return tuple(int(part) for part in parts[:2]) >= _LEAST
+    parts = installed_version("scipy").split(".")
+    return tuple(int(part) for part in parts[:2] if part) >= _LEAST
 
 
 def modules() -> tuple[ModuleType, ModuleType]:

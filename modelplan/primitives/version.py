@@ -1,3 +1,15 @@
-"""The version of modelplan: a module of its own, so that whatever writes it into a file imports nothing else."""
+"""The version of modelplan, and those of other packages; imports nothing, so that whatever asks starts at once."""
+
+from __future__ import annotations
 
 __version__ = "0.1.0"
+
+
+def installed_version(package: str) -> str:
+    """The version of an installed package, empty where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # here, since it reads mail headers
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

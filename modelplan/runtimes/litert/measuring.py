@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from modelplan.primitives.allocation_trace import ENVIRONMENT, check_traceable
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.version import installed_version
 
 INSTALL = "pip install 'modelplan[verify]'"
 _PROGRAM = Path(__file__).with_name("interpreter_process.py")
@@ -44,10 +44,7 @@ class InterpreterNeed(NamedTuple):
 
 def litert_version() -> str:
     """The version of ai-edge-litert, or "not installed"."""
-    try:
-        return version("ai-edge-litert")
-    except PackageNotFoundError:
-        return "not installed"
+    return installed_version("ai-edge-litert") or "not installed"
 
 
 def measure_interpreters(

@@ -10,7 +10,6 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from modelplan.primitives.allocation_trace import ENVIRONMENT, check_traceable
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.version import installed_version
 from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.reaching import MOST_RUNS, Aim
 
@@ -138,10 +138,7 @@ class Measured:
 
 def ort_version() -> str:
     """The version of ONNX Runtime, or "not installed"."""
-    try:
-        return version("onnxruntime")
-    except PackageNotFoundError:
-        return "not installed"
+    return installed_version("onnxruntime") or "not installed"
 
 
 def check_measurable() -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.primitives.answering import NoAnswerError, ask_isolated
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.version import installed_version
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,10 +62,7 @@ def installed() -> bool:
 
 def tflm_version() -> str:
     """The wheel's version, or "not installed"."""
-    try:
-        return version("tflite_micro")
-    except PackageNotFoundError:
-        return "not installed"
+    return installed_version("tflite_micro") or "not installed"
 
 
 def run_tflm(

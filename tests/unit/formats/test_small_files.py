@@ -48,7 +48,7 @@ def test_what_a_file_may_hold_goes_by_its_size() -> None:
 
 
 def _printed(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

@@ -54,6 +54,7 @@ def test_parameters_are_those_of_the_module(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_attributes_are_those_of_the_module(name: str) -> None:
     members = {node.target.id for node in CLASSES[name].body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    members |= {n.name for n in CLASSES[name].body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
     offered = vars(getattr(_core, name))
     assert members == {member for member in offered if not member.startswith("_")}
     for node in CLASSES[name].body:
