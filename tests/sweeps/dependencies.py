@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -216,11 +217,12 @@ def moving_nodes(rng: np.random.Generator) -> Iterator[Node]:
     yield Node("Slice", [whole], [first, whole, [0, 1, 2], [s, 1, s]])
     yield Node("Gather", [whole], [[first[1], 0, -1]], {"axis": 1})
     yield Node("Pad", [[a, b, c]], [[1, 0, k, 0, s, 1]])
-    yield Node("Pad", [[a, b + 1, c + 3]], [[0, 1, k, 0, 0, s]], {"mode": "edge" if s == 1 else "reflect"})
+    for mode in ("edge", "reflect"):
+        yield Node("Pad", [[a, b + 1, c + 3]], [[0, 1, k, 0, 0, s]], {"mode": mode})
     yield Node("Tile", [[a, b]], [[k, s]])
     yield Node("Expand", [[a, 1, b]], [[a, k, b]])
-    mode = "DCR" if k == 1 else "CRD"
-    yield Node("DepthToSpace", [[1, 4 * a, b, c]], attributes={"blocksize": 2, "mode": mode})
+    for mode in ("DCR", "CRD"):
+        yield Node("DepthToSpace", [[1, 4 * a, b, c]], attributes={"blocksize": 2, "mode": mode})
     yield Node("SpaceToDepth", [[1, a, 2 * b, 2 * c]], attributes={"blocksize": 2})
     yield Node("Reshape", [[a, 2 * b, c]], [[2 * a, -1]])
     yield Node("Relu", [[a, b]])
@@ -232,17 +234,17 @@ def adding_nodes(rng: np.random.Generator) -> Iterator[Node]:
     """Nodes that add up: windows, products, sums, norms; their weights are given as what they are applied to."""
     a, b, c, d = (int(n) for n in rng.integers(2, 6, 4))
     k, s, g = int(rng.integers(1, 4)), int(rng.integers(1, 3)), int(rng.integers(1, 3))
-    turned = int(rng.integers(0, 4))
     window = {"strides": [s, 1], "pads": [k - 1, 0, 0, 1]}
     yield Node("MaxPool", [[1, a, b + k, c + k]], attributes={"kernel_shape": [k, k], "strides": [s, s]})
     yield Node("Conv", [[1, 2 * g, b + k, c + 4], [a * g, 2, k, 2], [a * g]],
                attributes={**window, "group": g, "dilations": [1, 2]})  # fmt: skip
-    yield Node("Conv", [[2, a, b + 3], [c, a, 3]], attributes={"auto_pad": "SAME_LOWER", "strides": [s]})
+    for word in ("SAME_LOWER", "SAME_UPPER"):
+        yield Node("Conv", [[2, a, 2 * b + 2], [c, a, 3]], attributes={"auto_pad": word, "strides": [2]})
     yield Node("ConvTranspose", [[1, 2 * g, b, c], [2 * g, a, k, 2], [a * g]],
                attributes={"strides": [s, 2], "pads": [k - 1, 0, 0, 1], "group": g})  # fmt: skip
     yield Node("MatMul", [[s, b, c], [c, d]])
-    yield Node("Gemm", [[[b, c], [c, b]][turned % 2], [[c, d], [d, c]][turned // 2], [d]],
-               attributes={"transA": turned % 2, "transB": turned // 2})  # fmt: skip
+    for x, y in product((0, 1), repeat=2):
+        yield Node("Gemm", [[[b, c], [c, b]][x], [[c, d], [d, c]][y], [d]], attributes={"transA": x, "transB": y})
     yield Node("ReduceSum", [[a, b, c]], [[0, 2]], {"keepdims": k % 2})
     yield Node("GlobalAveragePool", [[2, a, b, c]])
     yield Node("Softmax", [[a, b, c]], attributes={"axis": -1})
@@ -279,7 +281,10 @@ def open_models(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
         ("TRANSPOSE_CONV", [ints(1, b * s, c, 3), (3, *taps, a), (1, b, c, a), (3,)], (1, b * s, c, 3),
          "TransposeConvOptions", steps),
         ("FULLY_CONNECTED", [(b, a), (c, a), (c,)], (b, c), "FullyConnectedOptions", {}),
-        ("CUMSUM", [(a, b), last], (a, b), "CumsumOptions", {"Reverse": k > 1, "Exclusive": s > 1}),
+        ("CUMSUM", [(a, b), last], (a, b), "CumsumOptions", {"Reverse": True}),
+        ("CUMSUM", [(a, b), last], (a, b), "CumsumOptions", {"Exclusive": True}),
+        ("STRIDED_SLICE", [(2 * a, c), ints(0, 1), ints(0, c), ints(-2, 1)], (a, c - 1), "StridedSliceOptions",
+         {"BeginMask": 1, "EndMask": 1}),
         ("EMBEDDING_LOOKUP", [T("int32", (b,)), (2, c)], (b, c), "", {}),  # indices are drawn as 0 or 1
         ("DYNAMIC_UPDATE_SLICE", [(a + 1, c + 1), (a, c), T("int32", (2,))], (a + 1, c + 1),
          "DynamicUpdateSliceOptions", {}),
