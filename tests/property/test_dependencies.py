@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
-from dependencies import Dependencies, all_measured, outside
+import tflm_models
+from dependencies import Dependencies, all_measured, loaded, open_measured, outside
+from map_mutants import Judged, builder_names, judged, mutants
 from shares import share
 
 from modelplan.checking.verifier.places import OperandPlaces
@@ -87,3 +89,66 @@ def test_a_map_one_place_beside_is_told_for_every_kind(change: str, mutant: Call
     counts = told({change: mutant}, side, lambda found: changes(found, change))
     assert len(counts) > 20
     assert [kind for kind, count in counts.items() if not count] == []
+
+
+#: Operators of TFLite by which each builder is judged.
+_JUDGED = 6
+
+
+@cache
+def drawn_operators() -> tuple[Judged, ...]:
+    """Operators of every builder, with what judges their maps."""
+    return (*known_operators(), *measured_operators())
+
+
+def known_operators() -> Iterator[Judged]:
+    """Those of TFLite until each builder made some: the verifier judges them."""
+    made = Counter[str]()
+    for name, content in tflm_models.sweep(1, 11):
+        graph = loaded(content, ".tflite")
+        for output in range(len(graph.ops[0].outputs)) if graph is not None and len(graph.ops) == 1 else ():
+            one = judged(name, graph, output) if graph is not None else None
+            if one is not None and any(made[builder] < _JUDGED for builder in one.made.parts):
+                made.update(one.made.parts.keys())
+                yield one
+
+
+def measured_operators() -> Iterator[Judged]:
+    """Those of both formats that are given all that they read: kernels judge them too."""
+    for seed in range(share(8)):
+        by_graph = defaultdict[int, list[Dependencies]](list)
+        for found in open_measured(seed):
+            by_graph[id(found.graph)].append(found)
+        for those in by_graph.values():
+            graph = those[0].graph
+            results = (judged(those[0].name, graph, output, those) for output in range(len(graph.ops[0].outputs)))
+            yield from (one for one in results if one is not None)
+
+
+@pytest.mark.slow
+def test_each_change_of_what_a_builder_makes_is_told() -> None:
+    """The table tells every one of what it lists; of weights and the like a kernel tells each in some operator."""
+    told, builders = defaultdict[tuple[str, int, str], bool](bool), set[str]()
+    for one in drawn_operators():
+        assert not any(one.told_by_table(reads) or one.told_by_kernel(reads) for reads in one.made.access.reads)
+        for builder in one.made.parts:
+            for change, reads, other in mutants(one.made, builder):
+                if one.speaks_of(reads.operand) and one.matters(reads, other):
+                    by_table, case = one.told_by_table(other), (builder, reads.operand, change)
+                    assert by_table or reads.operand not in one.listed, (one.name, *case)
+                    told[case] |= by_table or one.told_by_kernel(other)
+                    builders.add(builder)
+    assert [case for case, is_told in told.items() if not is_told] == []
+    assert builder_names() - builders == set()
+    assert len(told) > 1000
+
+
+@pytest.mark.slow
+def test_each_operand_that_a_builder_names_has_a_judge() -> None:
+    judges = defaultdict[tuple[str, int], bool](bool)
+    for one in drawn_operators():
+        for builder in one.made.parts:
+            for reads in one.made.access.reads:
+                if one.made.made_by(builder, reads):
+                    judges[builder, reads.operand] |= one.speaks_of(reads.operand)
+    assert [case for case, judge in judges.items() if not judge] == []
