@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
-from random_cnns import random_cnn
+from random_cnns import moving_cnn, random_cnn
 from striped_files import (
     Striped,
     change_table,
@@ -156,6 +156,17 @@ def test_a_loops_operand_is_no_end_of_a_stretch(tmp_path: Path) -> None:
     compared = compare_rows(original, rewritten)
     assert len(stretch_ends(original, rewritten, compared)) == 1
     assert "bit-equal" in execute_on_tflm(original, rewritten, compared).details
+
+
+@pytest.mark.slow
+@runtime
+def test_a_map_that_is_cut_off_again_is_not_compared_as_a_whole(tmp_path: Path) -> None:
+    model = tmp_path / "model.tflite"
+    model.write_bytes(moving_cnn(2))  # of a padded map rows are sliced off, and others may take their place
+    answer = fit(FitRequest(str(model), kernels="all"))
+    assert answer.chosen
+    assert answer.chosen.name == "split"
+    assert not any("differ" in remark for remark in answer.remarks)
 
 
 @pytest.mark.slow

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelplan.checking.verifier.rewrites.comparing import Compared
+from modelplan.checking.verifier.rewrites.needs import Mask, counting_elements
 from modelplan.checking.verifier.rewrites.reading import Operation, Source
+from modelplan.checking.verifier.rewrites.running import Trace
 from modelplan.checking.verifier.semantics import CONCATENATIONS
 
 #: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
@@ -30,7 +32,10 @@ class TruncatedModel:
 
 
 def stretch_ends(original: Source, rewritten: Source, compared: Compared) -> list[TruncatedModel]:
-    """The maps that the second file puts together out of stripes and the first computes in one piece."""
+    """The maps that the second file puts together out of stripes and the first computes in one piece.
+
+    Those of which some elements decide no output are left out: a plan may have other bytes in their place.
+    """
     known = {}
     for op in original.parts[0].ops:
         for t in op.outputs:
@@ -44,7 +49,19 @@ def stretch_ends(original: Source, rewritten: Source, compared: Compared) -> lis
             if content is not None and content in known:
                 name = original.parts[0].cells[known[content][0]].name
                 cuts[known[content][0]] = TruncatedModel(name, known[content], (t, op.number))
-    return list(cuts.values())
+    partial = _partly_counting(original, compared.original) if cuts else set()
+    return [cut for t, cut in cuts.items() if original.parts[0].cells[t].number not in partial]
+
+
+def _partly_counting(source: Source, trace: Trace) -> set[int]:
+    """The cells of which some elements decide no output."""
+    counting: dict[int, Mask | None] = {}
+    for event, masks in zip(trace.events, counting_elements(source, trace), strict=True):
+        for (x, _), mask in zip(event.reads, masks or (None,) * len(event.reads), strict=True):
+            known = counting.get(x, mask)
+            counting[x] = None if mask is None or known is None else mask | known
+    ends = {source.parts[0].cells[t].number for t in source.parts[0].outputs}
+    return {x for x, mask in counting.items() if mask is not None and not mask.all()} - ends
 
 
 def _joined_by(op: Operation, compared: Compared) -> list[int]:
