@@ -211,13 +211,14 @@ class _Climb:
         allowed = tuple(rung for rung in self.rungs if self.model.allowed(rung))
         least, reason = min(self.bounds, default=(0, ""))
         tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
+        built = [*self.built_bounds, *(rung.head for rung in allowed)] if self.built_bounds else [0]
         return Ladder(
             rungs=tuple(self.rungs),
             chosen=chosen_rung(self.rungs, self.goal, self.model.fits, self.model.rank),
             least=min(map(self.model.measure, allowed or self.rungs), default=0),
             bound=least + tail,
             bound_by=reason,
-            built_bound=max(least, min(self.built_bounds, default=0)) + tail,
+            built_bound=max(least, min(built)) + tail,
             points=tuple(self.points),
             macs=self.model.macs,
             remarks=tuple(self.remarks),
