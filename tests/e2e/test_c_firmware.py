@@ -46,7 +46,8 @@ def test_a_camera_finds_its_class_on_a_cortex_m4(tmp_path: Path) -> None:
     assert ladder.chosen.ram + line.size <= said["RAM"] <= ladder.chosen.ram + line.size + 8
     compiled = compiled_rung(request, ladder)
     assert compiled is not None
-    assert compiled.stack <= said["stack"] <= compiled.stack + 400
+    # Not all calls of the deepest chain need be made by this network, whose stack is that of `main` and `printf` too.
+    assert compiled.stack - 100 <= said["stack"] <= compiled.stack + 400
 
 
 def test_what_does_not_compile_has_no_code_and_no_stack() -> None:

@@ -26,6 +26,10 @@ WITHIN void rescaled_int8_four(int32x4_t sums, const int32_t *multiplier, const 
 }
 #endif
 
+#if defined(__GNUC__) /* compilers do not see that the case of 4 channels never runs where there are fewer */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#endif
 /* Up to 4 sums of products become elements. */
 WITHIN void rescaled_int8(const int32_t *sums, const int32_t *bias, const int32_t *multiplier, const int8_t *shift,
                           int32_t channels, int32_t zero, int32_t least, int32_t most, int8_t *out)
@@ -95,3 +99,6 @@ WITHIN void rescaled_int8(const int32_t *sums, const int32_t *bias, const int32_
     }
 #endif
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
