@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "bindings.hpp"
-#include "load_bound.hpp"
 #include "rigid/pack.hpp"
 #include "rows/trace.hpp"
 

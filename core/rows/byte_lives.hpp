@@ -42,8 +42,7 @@ struct Meeting {
 Array<Meeting> meetings_of(const Array<LiveBytes>& lives, std::size_t groups, const Array<AllowedOverlap>& overlaps);
 
 // A packing problem of groups: an empty buffer at the base of each, with its alignment, then one for each run.
-class GroupProblem {
- public:
+struct GroupProblem {
   GroupProblem(const Array<LiveBytes>& lives, const Array<std::int64_t>& alignment,
                const Array<AllowedOverlap>& overlaps);
 

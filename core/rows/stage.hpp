@@ -47,7 +47,6 @@ class Stage {
  public:
   Stage(const Graph& graph, const Choice& choice);
 
-  const Graph& graph() const { return *graph_; }
   bool backward() const { return choice_.backward; }
   const Array<StageOperator>& operators() const { return operators_; }
   Role role(std::size_t value) const { return roles_[value]; }

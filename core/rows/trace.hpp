@@ -1,7 +1,6 @@
 // All steps of stages with addresses that count from the base of each value, and what each step touches in memory.
 #pragma once
 
-#include "../stopping.hpp"
 #include "byte_lives.hpp"
 #include "stage.hpp"
 
@@ -71,7 +70,7 @@ class Trace {
   void allow(const Operator& op, const Step& call, std::int64_t left);
 
   const Graph& graph_;
-  Array<Bytes> capacity_;  // of values, -1 where no stage makes them, then of scratch
+  Array<Bytes> capacity_;  // of values, -1 where no stage makes them
   Array<Array<Step>> stages_;
   Array<Access> accesses_;
   Array<AllowedOverlap> overlaps_;

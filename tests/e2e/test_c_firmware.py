@@ -52,3 +52,14 @@ def test_a_camera_finds_its_class_on_a_cortex_m4(tmp_path: Path) -> None:
 
 def test_what_does_not_compile_has_no_code_and_no_stack() -> None:
     assert compiled_network('#include "missing.h"\n', "", "net.h") is None
+
+
+def test_large_tables_count_whole_and_apart_where_only_their_last_numbers_differ() -> None:
+    tables = "".join(
+        f"static const signed char {name}[4000] = {{\n    {'0, ' * 3999}{last}\n}};\n"
+        for name, last in (("a", 1), ("b", 2))
+    )
+    compiled = compiled_network(f"{tables}int sum(int i) {{ return a[i] + b[i]; }}\n", "", "net.h")
+    if compiled is None:
+        pytest.skip("needs a compiler that says what calls what")
+    assert 8000 <= compiled.tables < 8100

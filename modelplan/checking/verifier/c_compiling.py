@@ -15,7 +15,8 @@ _COMPILERS = (
     ("arm-none-eabi-gcc", ("-mcpu=cortex-m4", "-mthumb"), "for a Cortex-M4"),
     ("gcc", ("-fno-pic",), "for this machine"),
 )
-_FLAGS = ("-std=c99", "-Os", "-fcallgraph-info=su", "-c")
+#: Tables that are equal without their numbers must not become one.
+_FLAGS = ("-std=c99", "-Os", "-fno-ipa-icf-variables", "-fcallgraph-info=su", "-c")
 _SECONDS = 120
 #: The numbers of a large table behind its first ones: the compiler takes long to read them, and zeros are as long.
 _MANY_NUMBERS = re.compile(r"(\] = \{[^{};]{400}[^{};,]*,)[^{};]{400,}(?=\};)")

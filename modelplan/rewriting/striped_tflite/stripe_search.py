@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, pairwise, product
+from sys import maxsize
 
 from modelplan.model import Graph, Problem, bounds
 from modelplan.primitives.workers import Workers
@@ -135,8 +136,9 @@ class StripeSearch:
         self.least = least_bytes(self.space, self._scratch)
         self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
         self.most_buffers = self.usual_buffers
-        #: Plans that had been tried when improvement began, and when it found the lowest.
+        #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is.
         self.begun = self.gained = 0
+        self.lowest = maxsize
         self.interrupted = False
 
     def _scratch(self, op: int) -> int:
@@ -320,10 +322,9 @@ class StripeSearch:
         with closing(results):
             for stretches, trial in zip(new, results, strict=True):
                 self.model.check()
-                least = min((plan.score for plan in self.plans.values() if plan), default=None)
                 self.plans[stretches] = trial.plan
-                if trial.plan and (least is None or trial.plan.score < least):
-                    self.gained = len(self.plans)
+                if trial.plan and trial.plan.score < self.lowest:
+                    self.lowest, self.gained = trial.plan.score, len(self.plans)
                 self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
                 yield trial.plan
 
@@ -432,10 +433,10 @@ class StripeSearch:
             stretches for stretches in dict.fromkeys(self._neighbours(best.stretches)) if stretches not in self.plans
         ]
         self.random.shuffle(options)
-        promising = sorted(options, key=self._outlook)
-        within = {s for s in options if self._outlook(s) <= (False, int(_HOPELESS * best.score))}
-        pairs = zip(filter(within.__contains__, promising), filter(within.__contains__, options), strict=True)
-        in_turn = chain(self._unrolled_loops(best.stretches), *pairs)
+        outlooks = {stretches: self._outlook(stretches) for stretches in options}
+        options = [stretches for stretches in options if outlooks[stretches] <= (False, int(_HOPELESS * best.score))]
+        promising = sorted(options, key=outlooks.__getitem__)
+        in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
         options = list(dict.fromkeys(in_turn))
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
