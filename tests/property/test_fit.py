@@ -30,10 +30,14 @@ from modelplan.formats import load_model
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite import placing
-from modelplan.rewriting.striped_tflite.rungs import SearchEffort
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, SearchEffort
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.group_packing import pack
+from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.metadata import write_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed, run_tflm
 
 T = TypeVar("T")
@@ -71,6 +75,33 @@ def test_random_stripes_are_proved_without_a_kernel(tmp_path: Path, seed: int, n
     overlaps = placing.proved_overlaps(runtimes.runtime("tflm", "tflite"))
     _, planned, _ = rewritten(moved, "random", program, overlaps)
     assert [verdict.outcome for verdict in prove_rewrite(data, planned)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("network", [random_cnn, moving_cnn, branched_cnn, deep_cnn, renamed_cnn])
+@pytest.mark.parametrize("seed", range(share(24)))
+def test_working_buffers_have_room_on_tflm_where_the_packing_has_them(
+    tmp_path: Path, seed: int, network: Callable[[int], bytes]
+) -> None:
+    """By the lifetimes that TFLM counts, in which tensors that are never written live from the start."""
+    _, moved, program = first(seed, lambda again: split(again, tmp_path, network))
+    model = ModelOnTarget(moved, program.graph, "random", Goal(kernels="esp-nn"))
+    problem = model.problem_of(program, model.overlaps)
+    packing = pack(problem, 200)
+    sizes = problem.size[len(problem) - (len(packing.bases) - program.groups) :]
+    written, values = write_striped(moved, program)
+    place = placing.value_addresses(program, packing)
+    file = read_tflite(written, "random")
+    planned = write_plan(file, [place.get(value, planner.ONLINE) for value in values])
+    rows = planner.requests(read_tflite(planned, "random"), "esp-nn")
+    at = {row: place[values[row.tensor]] for row in rows if not row.scratch and values[row.tensor] in place}
+    at = {row: base for row, base in at.items() if base % planner.ALIGNMENT == 0}  # TFLM rounds up sizes, not ends
+    rooms = {(int(size), base) for size, base in zip(sizes, packing.bases[program.groups :], strict=True)}
+    for own in (row for row in rows if row.scratch):
+        alive = [row for row in at if row.first <= own.last and own.first <= row.last]
+        assert any(
+            size == own.size and all(at[row] + row.size <= base or base + size <= at[row] for row in alive)
+            for size, base in rooms
+        )
 
 
 @pytest.mark.slow

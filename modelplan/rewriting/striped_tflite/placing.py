@@ -56,8 +56,13 @@ def problem_of(
 
 
 def _whole_values(program: TfliteProgram) -> Iterator[LiveBytes]:
-    """Every value as a whole, from its first to its last step; those in loops live as long as the loop."""
-    lives: dict[int, tuple[int, int]] = {t: (-1, -1) for t in program.graph.inputs if t in program.group_offsets}
+    """Every value as a whole, from its first to its last step; those in loops live as long as the loop.
+
+    What no operator writes lives from the start: inputs, and the variables with which loops begin.
+    """
+    unwritten = [value for value, added in enumerate(program.added, len(program.graph.tensors)) if added.variable]
+    begun = (t for t in (*program.graph.inputs, *unwritten) if t in program.group_offsets)
+    lives: dict[int, tuple[int, int]] = dict.fromkeys(begun, (-1, -1))
     tick = 0
     for step in program.steps:
         inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
