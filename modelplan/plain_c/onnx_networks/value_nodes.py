@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import prod
 
@@ -27,24 +28,13 @@ from modelplan.plain_c.onnx_networks.map_nodes import (
     weights_of,
 )
 from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxNode, Shape
+from modelplan.plain_c.operator_calls.function_tables import UNARY
 from modelplan.runtimes.tflm.stated_network import CodeScales
 
 #: A value, or a constant.
 _Operand = tuple[Held | None, Array | None]
 _BINARY = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV", "Max": "MAXIMUM", "Min": "MINIMUM"}
 _CODED_BINARY = {"Add": "ADD", "Mul": "MUL"}
-#: Functions of one number that an operator has.
-_UNARY = {
-    "Sigmoid": "LOGISTIC", "Tanh": "TANH", "Relu": "RELU", "HardSwish": "HARD_SWISH", "Abs": "ABS", "Exp": "EXP",
-    "Log": "LOG", "Sqrt": "SQRT", "Neg": "NEG", "Floor": "FLOOR", "Ceil": "CEIL", "Sin": "SIN", "Cos": "COS",
-    "LeakyRelu": "LEAKY_RELU", "Elu": "ELU", "Round": "ROUND",
-}  # fmt: skip
-#: Those of codes, whose values are a table.
-_TABLES = {
-    "Sigmoid": "LOGISTIC", "Tanh": "TANH", "Relu": "RELU", "HardSwish": "HARD_SWISH", "LeakyRelu": "LEAKY_RELU",
-    "Elu": "ELU", "Abs": "ABS", "Neg": "NEG", "Exp": "EXP", "Sqrt": "SQRT",
-}  # fmt: skip
-
 
 # Element by element
 
@@ -104,19 +94,23 @@ def unary(e: Emitter, node: OnnxNode) -> None:
         require(abs(node.number("alpha", 1.0) - 1.0) < 1e-9, "an Elu of another slope")
     source = e.codes_of(node.inputs[0])
     reader = e.only_reader(node.outputs[0])
-    table = source is not None and node.kind in _TABLES and reader is not None and reader.kind == "QuantizeLinear"
-    if table and source:
-        target = e.target(node, coded=True, limited=False)
-        _emit_unary(e, _TABLES[node.kind], source, target, node)
+    kind = _function(node.kind)
+    if source and UNARY[kind].exact and reader is not None and reader.kind == "QuantizeLinear":
+        _emit_unary(e, kind, source, e.target(node, coded=True, limited=False), node)
         return
-    _emit_unary(e, _UNARY[node.kind], e.floats(node.inputs[0]), NodeResult(node.outputs[0]), node)
+    _emit_unary(e, kind, e.floats(node.inputs[0]), NodeResult(node.outputs[0]), node)
 
 
 def coded_unary(e: Emitter, node: OnnxNode) -> None:
     """QLinearSigmoid and QLinearLeakyRelu."""
     scales, code = e.scales(node, 3)
-    kind = {"QLinearSigmoid": "LOGISTIC", "QLinearLeakyRelu": "LEAKY_RELU"}[node.kind]
+    kind = _function(node.kind.removeprefix("QLinear"))
     _emit_unary(e, kind, coded_operand(e, node), NodeResult(node.outputs[0], scales=scales, code=code), node)
+
+
+def _function(kind: str) -> str:
+    """The function of one number that has another name in TFLite only by its capitals, but for Sigmoid."""
+    return "LOGISTIC" if kind == "Sigmoid" else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).upper()
 
 
 def _emit_unary(e: Emitter, kind: str, held: Held, target: NodeResult, node: OnnxNode) -> None:

@@ -7,11 +7,10 @@ Source: ONNX's definitions, and where these leave it open the kernels of ONNX Ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, Table, const_table
+from modelplan.plain_c.kernel_records import CKernel, COperator, Parameters, const_table
 from modelplan.plain_c.operator_calls.elementwise import (
     binary_operator,
     one_operand,
@@ -20,6 +19,7 @@ from modelplan.plain_c.operator_calls.elementwise import (
     softmax_operator,
 )
 from modelplan.plain_c.operator_calls.fixed_point import LIMITS, single_multiplier
+from modelplan.plain_c.operator_calls.function_tables import UNARY
 from modelplan.plain_c.operator_calls.reading import NetworkReader
 from modelplan.plain_c.operator_calls.resampling import reduced_block, reduced_by_rows
 from modelplan.plain_c.operator_calls.windowed import (
@@ -77,7 +77,8 @@ def even_function(r: NetworkReader) -> COperator:
     least, most = LIMITS[source]
     numbers = (np.arange(least, most + 1).astype(_F32) - _F32(zero)) * _F32(scale)
     with np.errstate(all="ignore"):
-        values = FUNCTIONS[r.op.kind](r, numbers).astype(_F32)
+        exact = UNARY[r.op.kind].exact if r.op.kind in UNARY else None
+        values = (exact(r, numbers) if exact else numbers).astype(_F32)
     codes = np.clip(np.rint(np.clip(values / _F32(out), -1e6, 1e6)) + out_zero, low, high)
     result = r.dtype(r.output())
     parameters: Parameters = {
@@ -86,24 +87,6 @@ def even_function(r: NetworkReader) -> COperator:
         "elements": row_elements(r),
     }
     return one_operand(r, "look_up", source if source == result else f"{source}_to_{result}", parameters)
-
-
-Function = Callable[[NetworkReader, Table], Table]
-
-#: What operators compute of one number.
-FUNCTIONS: dict[str, Function] = {
-    "QUANTIZE": lambda _, x: x,
-    "LOGISTIC": lambda _, x: _F32(1) / (_F32(1) + np.exp(-x)),
-    "TANH": lambda _, x: np.tanh(x),
-    "RELU": lambda _, x: np.maximum(x, 0),
-    "LEAKY_RELU": lambda r, x: np.where(x >= 0, x, x * _F32(r.option("Alpha"))),
-    "ELU": lambda _, x: np.where(x >= 0, x, np.expm1(x)),
-    "HARD_SWISH": lambda _, x: x * np.clip(x * _F32(1 / 6) + _F32(0.5), 0, 1),
-    "ABS": lambda _, x: np.abs(x),
-    "NEG": lambda _, x: -x,
-    "EXP": lambda _, x: np.exp(x),
-    "SQRT": lambda _, x: np.sqrt(x),
-}
 
 
 def even_mean(r: NetworkReader) -> COperator:

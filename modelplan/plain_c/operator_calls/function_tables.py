@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.plain_c.kernel_records import ConstTable, Parameters, const_table
+from modelplan.plain_c.kernel_records import ConstTable, Parameters, Table, const_table
 from modelplan.plain_c.operator_calls.fixed_point import (
     LIMITS,
     SIGMOID,
@@ -353,12 +353,17 @@ def _elu(r: OperatorReader) -> Function:
 
 
 class UnaryFunction(NamedTuple):
-    """A function of one number: how its values of 8 bits are made, None where TFLM has none, and of a float x in C."""
+    """A function of one number: how TFLM makes its values of 8 bits, its text in C for a float x, its float32 values.
+
+    None where there is none: of ONNX's codes the last one makes tables.
+    """
 
     quantised: Callable[[OperatorReader], Function] | None
     text: str
+    exact: Callable[[OperatorReader, Table], Table] | None = None
 
 
+_ONE = np.float32(1)
 _LOGISTIC = "x > 16.619047164916992188f ? 1.0f : x < -9.0f ? expf(x) : 1.0f / (1.0f + expf(-x))"
 #: x * relu6(x + 3) / 6
 _HARD_SWISH = "x * (x + 3.0f < 0.0f ? 0.0f : x + 3.0f > 6.0f ? 6.0f : x + 3.0f) / 6.0f"
@@ -368,19 +373,23 @@ _ROUNDED = (
 )
 #: The operators that are a function of each element.
 UNARY = {
-    "LOGISTIC": UnaryFunction(_sigmoid, _LOGISTIC),
-    "TANH": UnaryFunction(_sigmoid, "tanhf(x)"),
-    "HARD_SWISH": UnaryFunction(_hard_swish, _HARD_SWISH),
-    "LEAKY_RELU": UnaryFunction(_slopes, "x > 0.0f ? x : x * p->slope"),
-    "RELU": UnaryFunction(_slopes, "x < 0.0f ? 0.0f : x"),
+    "LOGISTIC": UnaryFunction(_sigmoid, _LOGISTIC, lambda _, x: _ONE / (_ONE + np.exp(-x))),
+    "TANH": UnaryFunction(_sigmoid, "tanhf(x)", lambda _, x: np.tanh(x)),
+    "HARD_SWISH": UnaryFunction(
+        _hard_swish, _HARD_SWISH, lambda _, x: x * np.clip(x * np.float32(1 / 6) + np.float32(0.5), 0, 1)
+    ),
+    "LEAKY_RELU": UnaryFunction(
+        _slopes, "x > 0.0f ? x : x * p->slope", lambda r, x: np.where(x >= 0, x, x * np.float32(r.option("Alpha")))
+    ),
+    "RELU": UnaryFunction(_slopes, "x < 0.0f ? 0.0f : x", lambda _, x: np.maximum(x, 0)),
     "RELU6": UnaryFunction(_relu6, "x > 6.0f ? 6.0f : x < 0.0f ? 0.0f : x"),
-    "ELU": UnaryFunction(_elu, "x < 0.0f ? expm1f(x) : x"),
-    "ABS": UnaryFunction(_magnitude, "fabsf(x)"),
+    "ELU": UnaryFunction(_elu, "x < 0.0f ? expm1f(x) : x", lambda _, x: np.where(x >= 0, x, np.expm1(x))),
+    "ABS": UnaryFunction(_magnitude, "fabsf(x)", lambda _, x: np.abs(x)),
     "RSQRT": UnaryFunction(_inverse_root, "1.0f / sqrtf(x)"),
-    "NEG": UnaryFunction(None, "-x"),
-    "EXP": UnaryFunction(None, "expf(x)"),
+    "NEG": UnaryFunction(None, "-x", lambda _, x: -x),
+    "EXP": UnaryFunction(None, "expf(x)", lambda _, x: np.exp(x)),
     "LOG": UnaryFunction(None, "logf(x)"),
-    "SQRT": UnaryFunction(None, "sqrtf(x)"),
+    "SQRT": UnaryFunction(None, "sqrtf(x)", lambda _, x: np.sqrt(x)),
     "SQUARE": UnaryFunction(None, "x * x"),
     "SIN": UnaryFunction(None, "sinf(x)"),
     "COS": UnaryFunction(None, "cosf(x)"),

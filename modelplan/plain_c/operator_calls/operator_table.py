@@ -19,7 +19,6 @@ from modelplan.plain_c.operator_calls.elementwise import (
     unary,
 )
 from modelplan.plain_c.operator_calls.even_rounding import (
-    FUNCTIONS,
     even_function,
     even_mean,
     even_pool,
@@ -124,7 +123,7 @@ _FLOAT_ROWS = _by_kind({
 })  # fmt: skip
 #: Those that compute codes otherwise where these round as float32 does.
 _EVEN_ROWS: dict[str, Callable[[NetworkReader], COperator]] = {
-    **dict.fromkeys(FUNCTIONS, even_function),
+    **{kind: even_function for kind, row in UNARY.items() if row.exact},
     "ADD": even_sum,
     "MUL": even_product,
     "QUANTIZE": even_quantised,
