@@ -18,6 +18,7 @@ from instruction_counting import (
     missing_programs,
     outputs_here,
 )
+from shares import share
 from standalone_c import WARNINGS, apart, c_operators
 
 from modelplan import FitCRequest, fit_c
@@ -36,7 +37,7 @@ LEVELS = ("-O2", "-Os", "-O3")
 ALL_CORES = {**CORES, "rv32imc": RISC_V}
 #: Kernels that are written for instructions of some cores, and some that are not.
 KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D", "CONCATENATION", "PAD", "ADD", "SUB")
-COPIES = 30
+COPIES = share(60)
 
 
 class Wide(Drawn):
