@@ -159,17 +159,19 @@ def measure(
     feeds: Feeds = DRAWN,
     draw: int = 0,
     seconds: float = MOST_SECONDS,
+    needed: tuple[int, int] | None = None,
 ) -> Measured:
     """Runs a model `runs` times and tells its bytes; with `keep` also its outputs for `inputs` random inputs and more.
 
-    At level all a session orders some of its nodes by their addresses, which differ from `draw` to `draw`.
+    At level all a session orders some of its nodes by their addresses, which differ from `draw` to `draw`. `needed` are
+    the bytes of a session without an arena, aligned and all, where they are known: else one is loaded to count them.
 
     Raises:
         ModelError: ONNX Runtime does not load or run the file; quotes it.
     """
     request = {
         "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-        "outputs": keep, "feeds": feeds, "draw": draw,
+        "outputs": keep, "feeds": feeds, "draw": draw, "needed": needed,
     }  # fmt: skip
     return _measured(_answer(request, seconds))
 

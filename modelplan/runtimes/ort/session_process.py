@@ -151,7 +151,8 @@ def _measured(request: Request) -> dict[str, object]:
 
     _shift_addresses(request.get("draw", 0))
     library = _library()
-    needed = None if request["settings"]["arena"] == "off" else _session_bytes(request, library)
+    without_arena = request["settings"]["arena"] == "off"
+    needed = None if without_arena else np.array(request.get("needed") or _session_bytes(request, library))
     before = _live(library)
     session, options = _session(request)
     held = _live(library) - before
