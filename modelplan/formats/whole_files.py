@@ -5,6 +5,7 @@ Files of other tools are told what they are, and the conversion that leads to a 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from mmap import mmap
 
 
+#: Files of so many bytes are read once: the last one is kept until another is read.
+LARGE = 1 << 24
+
+
 def read_bytes(path: str | Path) -> bytes:
     """The content of the file.
 
@@ -24,12 +29,20 @@ def read_bytes(path: str | Path) -> bytes:
         ModelError: there is none, it cannot be read, or it is a device or pipe, which need not end.
     """
     try:
-        mode = Path(path).stat().st_mode
-        if not S_ISREG(mode) and not S_ISDIR(mode):
+        status = Path(path).stat()
+        if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
             raise ModelError(f"{path}: found a device or pipe, expected a file")
+        if status.st_size >= LARGE:
+            return _large(Path(path).resolve(), status.st_size, status.st_mtime_ns, status.st_ino)
         return Path(path).read_bytes()
     except OSError as problem:
         raise ModelError(f"{path}: {problem.strerror}") from None
+
+
+@lru_cache(maxsize=1)
+def _large(path: Path, *_state: int) -> bytes:
+    """The content of a large file, in the state that it is in."""
+    return path.read_bytes()
 
 
 def read_model(path: str | Path) -> bytes:

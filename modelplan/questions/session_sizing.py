@@ -19,6 +19,7 @@ from typing import Any
 from modelplan.formats import load_as_run
 from modelplan.formats.dims import parsed_values
 from modelplan.formats.unpacking import is_wrapped
+from modelplan.formats.whole_files import read_bytes
 from modelplan.model import Graph, Kind, Part, Requirement, SessionMemory, SessionNeed
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning.session_heap import HeapNeed, UnpredictableError, predicted_heap
@@ -69,7 +70,7 @@ def start_measuring(path: Path) -> None:
         check_measurable()
     except RequestError:
         return  # said where the figure stands
-    if not RememberedSessions(str(path), path.read_bytes()).known():
+    if not RememberedSessions(str(path), read_bytes(path)).known():
         start()
 
 

@@ -16,6 +16,7 @@ from modelplan.formats.limits import FileLimits, Tally, check_sizes
 from modelplan.formats.onnx.onnx_builder import GraphBuilder, Model
 from modelplan.formats.onnx.onnx_control import add_control
 from modelplan.formats.onnx.onnx_corrections import hidden_pools, show_pools
+from modelplan.formats.onnx.onnx_fold import MOST_ELEMENTS
 from modelplan.formats.onnx.onnx_functions import graphs_of, inlined
 from modelplan.formats.onnx.onnx_guards import check_counts, check_inference, check_nodes
 from modelplan.formats.onnx.onnx_open import OpenExtentsError, OpenModelError, OpenValue, asked
@@ -30,6 +31,7 @@ from modelplan.formats.onnx.onnx_types import (
     read_type,
     refusals,
 )
+from modelplan.formats.onnx.protobuf import weightless
 from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph
 from modelplan.primitives.errors import ModelError
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Initialisers with more bytes than this are weights, whose values decide no shape.
 WEIGHT_BYTES = 1 << 16
+#: Initialisers with more bytes than this hold more elements than any that is looked at, of 16 bytes at most.
+_LARGEST_VALUE = 16 * MOST_ELEMENTS
 #: A model with more operators or open values than this is not read again to find extents that it accepts.
 _MOST_TRIED = 5_000
 
@@ -51,7 +55,7 @@ def read(path: Path, dims: Dims) -> Graph:
         ModelError: damaged, open or not supported.
         RequestError: a binding of `dims` that nothing asks for.
     """
-    proto = _parsed(path)
+    proto = read_proto(path)
     try:
         return _graph(path, proto, dims)
     except OpenExtentsError as problem:
@@ -73,7 +77,7 @@ def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> tuple[st
     def still_open(shapes: dict[str, tuple[int, ...]]) -> list[OpenValue]:
         tried = Dims(dict(dims.extents), dims.bounds, dims.shapes | shapes, types=dims.types)
         try:
-            _graph(path, _parsed(path), tried)
+            _graph(path, read_proto(path), tried)
         except OpenExtentsError as found:
             return list(found.values)
         return []
@@ -81,12 +85,17 @@ def _open_message(path: Path, problem: OpenExtentsError, dims: Dims) -> tuple[st
     return asked(problem, still_open if max(problem.operators, len(problem.values)) <= _MOST_TRIED else None)
 
 
-def _parsed(path: Path) -> ModelProto:
+def read_proto(path: Path) -> ModelProto:
+    """The model as it stands in the file, without the data of weights that lie in the main graph.
+
+    Raises:
+        ModelError: damaged, or no model.
+    """
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
-        model = onnx.load_model_from_string(read_model(path))
+        model = onnx.load_model_from_string(weightless(read_model(path), _LARGEST_VALUE))
     except DecodeError:
         raise ModelError(f"{path}: damaged: the protobuf ends or breaks off early") from None
     if not model.HasField("graph"):
@@ -96,7 +105,7 @@ def _parsed(path: Path) -> ModelProto:
 
 def read_unfolded(path: Path, dims: Dims) -> Graph:
     """The graph with every node as an operator, those too whose results are known before the model runs."""
-    return _graph(path, _parsed(path), dims, unfolded=True)
+    return _graph(path, read_proto(path), dims, unfolded=True)
 
 
 def _graph(path: Path, proto: ModelProto, dims: Dims, *, unfolded: bool = False) -> Graph:

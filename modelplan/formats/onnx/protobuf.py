@@ -1,4 +1,4 @@
-"""Writes the nodes of a serialized .onnx protobuf in another order; its bytes are only permuted.
+"""Works on a serialized .onnx protobuf as bytes: its nodes in another order, and what is left without its weights.
 
 A repeated field is written as one record (tag, length, payload) for each element, in order. The records of the nodes
 are permuted among their own places; every other byte of the file, known to the schema or not, stays where it is.
@@ -12,7 +12,8 @@ from typing import NamedTuple
 from modelplan.primitives.errors import ModelError
 
 #: Field numbers of onnx.proto.
-_MODEL_GRAPH, _GRAPH_NODE = 7, 1
+_MODEL_GRAPH, _GRAPH_NODE, _GRAPH_INITIALIZER = 7, 1, 5
+_TENSOR_DATA, _TENSOR_OUTSIDE, _TENSOR_LOCATION, _EXTERNAL = 9, 13, 14, 1
 _NODE_INPUT, _NODE_OUTPUT, _NODE_ATTRIBUTE = 1, 2, 5
 _ATTRIBUTE_GRAPHS = (6, 11)
 _LENGTH_DELIMITED = 2
@@ -67,6 +68,53 @@ def reorder_nodes(model: bytes, order: Sequence[int]) -> bytes:
     return b"".join([*pieces, model[at:]])
 
 
+def weightless(model: bytes, most: int) -> bytes:
+    """The model whose initialisers with more than `most` bytes lie outside of it, of as many bytes, but nowhere.
+
+    As it is where it is no .onnx protobuf: whoever parses it says so.
+    """
+    whole = memoryview(model)
+    try:
+        (graph,) = (
+            r for r in _records(model, 0, len(model)) if (r.number, r.wire) == (_MODEL_GRAPH, _LENGTH_DELIMITED)
+        )
+        pieces, at = list[bytes | memoryview](), graph.payload
+        for record in _records(model, graph.payload, graph.end):
+            if record.number == _GRAPH_INITIALIZER and record.end - record.payload > most:
+                pieces += [whole[at : record.start], _without_data(model, record, most)]
+                at = record.end
+    except (ValueError, ModelError):
+        return model
+    pieces.append(whole[at : graph.end])
+    head = _head(_MODEL_GRAPH, sum(map(len, pieces)))
+    return b"".join([whole[: graph.start], head, *pieces, whole[graph.end :]]) if at > graph.payload else model
+
+
+def _without_data(model: bytes, tensor: _Record, most: int) -> bytes:
+    """The record of an initialiser, with the number of its bytes in place of more than `most` of them."""
+    fields = list(_records(model, tensor.payload, tensor.end))
+    data = [field for field in fields if field.number == _TENSOR_DATA]
+    if len(data) != 1 or data[0].end - data[0].payload <= most:
+        return model[tensor.start : tensor.end]
+    length = _field(1, b"length") + _field(2, str(data[0].end - data[0].payload).encode())
+    kept = [model[field.start : field.end] for field in fields if field.number != _TENSOR_DATA]
+    outside = bytes([_TENSOR_LOCATION << 3, _EXTERNAL])
+    return _field(_GRAPH_INITIALIZER, b"".join([*kept, _field(_TENSOR_OUTSIDE, length), outside]))
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    return _head(number, len(payload)) + payload
+
+
+def _head(number: int, size: int) -> bytes:
+    """What stands before a payload of so many bytes."""
+    length = bytearray()
+    while size > 0x7F:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([number << 3 | _LENGTH_DELIMITED, *length, size])
+
+
 def _texts(model: bytes, node: _Record, number: int) -> Iterator[str]:
     for record in _records(model, node.payload, node.end):
         if record.number == number:
@@ -90,8 +138,12 @@ def _body_nodes(model: bytes, attribute: _Record) -> Iterator[_Record]:
             yield from (r for r in _records(model, body.payload, body.end) if r.number == _GRAPH_NODE)
 
 
+def _graphs(model: bytes) -> list[_Record]:
+    return [r for r in _records(model, 0, len(model)) if r.number == _MODEL_GRAPH and r.wire == _LENGTH_DELIMITED]
+
+
 def _graph(model: bytes) -> list[_Record]:
-    graphs = [r for r in _records(model, 0, len(model)) if r.number == _MODEL_GRAPH and r.wire == _LENGTH_DELIMITED]
+    graphs = _graphs(model)
     if len(graphs) != 1:
         raise ModelError(f"found {len(graphs)} graphs in the protobuf, expected 1")
     return list(_records(model, graphs[0].payload, graphs[0].end))

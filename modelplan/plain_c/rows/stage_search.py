@@ -75,20 +75,22 @@ class StageSearch:
     ) -> tuple[int, tuple[StageChoice, ...]]:
         """Dynamic programming over the places where one stage ends and the next begins.
 
-        Of stages that need equally much the ones that fuse the fewest operators; below `floor` all need equally much.
+        An operator alone goes by whole rows, unless parts save bytes. Of stages that need equally much the ones that
+        fuse and part the fewest operators; below `floor` all need equally much.
         """
         count = len(self.graph.rows.order)
         best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
             for first in range(end - 1, max(self.barrier(end), end - LONGEST) - 1, -1):
-                fused = best[first][1] + end - first - 1
-                if (best[first][0], fused) >= best[end]:
-                    continue
-                choice = StageChoice(first, end, parts if end - first > 1 else 1)
-                rank = max(best[first][0], needs(choice, best[end][0], best[first][0])), fused
-                if rank < best[end]:
-                    best[end], chosen[end] = rank, choice
+                alone = (1, parts)[:parts] if end - first == 1 else (parts,)
+                for fused, cut in enumerate(alone, best[first][1] + end - first - 1):
+                    if (best[first][0], fused) >= best[end]:
+                        break
+                    choice = StageChoice(first, end, cut)
+                    rank = max(best[first][0], needs(choice, best[end][0], best[first][0])), fused
+                    if rank < best[end]:
+                        best[end], chosen[end] = rank, choice
         stages: list[StageChoice] = []
         while not stages or stages[0].first:
             stages.insert(0, chosen[stages[0].first if stages else count])

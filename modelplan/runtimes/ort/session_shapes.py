@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.formats.dims import is_symbol
 from modelplan.formats.onnx.onnx_contrib import contributed, has_row
 from modelplan.formats.onnx.onnx_corrections import normalised_types
 from modelplan.formats.onnx.onnx_fold import Array
+from modelplan.formats.onnx.onnx_graph import read_proto
 from modelplan.formats.onnx.onnx_shapes import TypedNode
 from modelplan.formats.onnx.onnx_types import is_known, read_type, refusals
 from modelplan.model import Graph
@@ -28,7 +30,7 @@ def session_extents(path: str, graph: Graph) -> dict[int, tuple[int | str, ...]]
     """
     import onnx
 
-    proto = onnx.load(path, load_external_data=False)
+    proto = read_proto(Path(path))
     symbols = {dim.dim_param for value in proto.graph.input for dim in value.type.tensor_type.shape.dim} - {""}
     if all(_extents(value, set()) is not None for value in proto.graph.input) and not _is_computed(proto.graph):
         return {}
@@ -41,9 +43,7 @@ def session_extents(path: str, graph: Graph) -> dict[int, tuple[int | str, ...]]
 
 def has_bodies(path: str) -> bool:
     """Whether nodes of the model, or of its functions, run bodies such as the branches of an If."""
-    import onnx
-
-    proto = onnx.load(path, load_external_data=False)
+    proto = read_proto(Path(path))
     nodes = [node for owner in (proto.graph, *proto.functions) for node in owner.node]
     return any(attribute.HasField("g") or attribute.graphs for node in nodes for attribute in node.attribute)
 
