@@ -128,9 +128,9 @@ _WIDEST = 100
 
 
 def show_line(text: str) -> None:
-    """Rewrites a line of a search on a terminal; an empty text takes it away."""
+    """Rewrites a line of a search on a terminal; an empty text takes it away, one with a line break stays."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text[:_WIDEST]}")
+        sys.stderr.write(f"\r\x1b[K{text.rstrip()[:_WIDEST]}" + "\n" * text.endswith("\n"))
         sys.stderr.flush()
 
 

@@ -173,7 +173,8 @@ def _climb(
 ) -> None:
     """Adds the rungs that are tried."""
     _check(model, goal)
-    climb_rungs(_rungs(model, goal, names, report, most_stages, check), rungs, goal, partial(_fits, goal))
+    tried = _rungs(model, goal, names, report, most_stages, check)
+    climb_rungs(tried, rungs, goal, partial(_fits, goal), lambda rung: rung.ram, report)
 
 
 def _chosen(rungs: Sequence[CRung], goal: CGoal) -> CRung | None:

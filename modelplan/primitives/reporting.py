@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-#: Is called with a line now and then.
+#: Is called with a line now and then; one that ends with a line break is to stay.
 Report = Callable[[str], None]
 
 

@@ -133,7 +133,7 @@ def _changes(request: AnalyzeRequest, build: tuple[str, str], report: Report) ->
     kernels, abi = build
     with suppress(ModelPlanError):
         goal = FitRequest(request.path, kernels=kernels or ALL, abi=abi or USUAL_ABI)
-        ladder = climb(request.path, goal, lambda text: report(f"{kernels}: {text}"), proved=False)
+        ladder = climb(request.path, goal, lambda text: report(f"{kernels}: {text.rstrip()}"), proved=False)
         return [LeastChange(rung.name, rung.arena) for rung in ladder.allowed]
     return []
 

@@ -207,7 +207,9 @@ class _Climb:
 
     def run(self) -> OnnxLadder:
         try:
-            climb_rungs(self._rungs(), self.ladder.rungs, self.goal, self._fits)
+            climb_rungs(
+                self._rungs(), self.ladder.rungs, self.goal, self._fits, lambda rung: rung.best.peak, self.progress
+            )
         except KeyboardInterrupt:
             if not self.ladder.rungs:
                 raise

@@ -205,7 +205,7 @@ class _Climb:
     def ladder(self) -> Ladder:
         """Rung by rung until one fits; with no budget, all of them."""
         try:
-            climb_rungs(self._reported(), self.rungs, self.goal, self.model.fits)
+            climb_rungs(self._rungs(), self.rungs, self.goal, self.model.fits, self.model.measure, self.model.report)
         except KeyboardInterrupt:
             self.remarks.append("interrupted: the best so far")
         allowed = tuple(rung for rung in self.rungs if self.model.allowed(rung))
@@ -242,11 +242,6 @@ class _Climb:
         """The library that a rung which raises another one would help most."""
         helped = [row for rung in self.rungs if (row := self.model.helped(rung))]
         return max(helped, key=lambda row: row.before - row.after, default=None)
-
-    def _reported(self) -> Iterator[Rung]:
-        for rung in self._rungs():
-            self.model.report(f"{rung.name}: {self.model.measure(rung):,} bytes")
-            yield rung
 
     def _rungs(self) -> Iterator[Rung]:
         yield from self._unplanned()

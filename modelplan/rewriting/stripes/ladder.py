@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from modelplan.primitives.reporting import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,17 +21,35 @@ class RewriteGoal:
     without: frozenset[str] = frozenset()
 
 
-RungT = TypeVar("RungT")
+class _Rung(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+RungT = TypeVar("RungT", bound=_Rung)
 
 
 def never_interrupt() -> None:
     """Never ends a search; others raise to end it."""
 
 
-def climb_rungs(rungs: Iterable[RungT], tried: list[RungT], goal: RewriteGoal, fits: Callable[[RungT], bool]) -> None:
-    """Adds one rung after the other to `tried`, up to the first that fits a budget; with no budget all of them."""
+def climb_rungs(
+    rungs: Iterable[RungT],
+    tried: list[RungT],
+    goal: RewriteGoal,
+    fits: Callable[[RungT], bool],
+    need: Callable[[RungT], int],
+    report: Report,
+) -> None:
+    """Adds one rung after the other to `tried`, up to the first that fits a budget; with no budget all of them.
+
+    Each is reported when it is reached, in a line that stays, with the bytes that it needs less than the first.
+    """
     for rung in rungs:
         tried.append(rung)
+        less = need(tried[0]) - need(rung)
+        saving = f", {less:,} less" if less > 0 else f", {-less:,} more" if less else ""
+        report(f"{rung.name}: {need(rung):,} bytes{saving}\n")
         if goal.budget is not None and fits(rung):
             return
 

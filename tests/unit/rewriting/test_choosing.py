@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, with_dilations
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.stripe_search import StripeSearch
+from modelplan.rewriting.stripes.ladder import RewriteGoal, climb_rungs
 from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo, even_cuts
 
 PRICES = Prices(
@@ -120,3 +122,15 @@ def test_the_neighbours_of_a_plan_are_in_order_apart_and_of_one_stretch_more_or_
     assert {len(stretches) for stretches in found} == {0, 1, 2}
     assert all(a.last < b.first for stretches in found for a, b in pairwise(stretches))
     assert (search.candidates[0].stretch, last) in found
+
+
+def test_rungs_are_told_as_they_are_reached_up_to_the_first_that_fits() -> None:
+    lines: list[str] = []
+    rungs = [SimpleNamespace(name=name, need=need) for name, need in (("as is", 1200), ("order", 1300), ("rows", 90))]
+    tried: list[SimpleNamespace] = []
+    goal = RewriteGoal(budget=100)
+    climb_rungs(
+        iter((*rungs, rungs[0])), tried, goal, lambda rung: rung.need <= 100, lambda rung: rung.need, lines.append
+    )
+    assert tried == rungs
+    assert lines == ["as is: 1,200 bytes\n", "order: 1,300 bytes, 100 more\n", "rows: 90 bytes, 1,110 less\n"]
