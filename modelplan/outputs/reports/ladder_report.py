@@ -65,9 +65,9 @@ def verdict(ladder: Ladder, goal: Goal) -> list[Section]:
             f" {ladder.bound_by}"
         )
     if ladder.points:
-        lines.append(
-            f"               {human(ladder.built_bound)} at least with each of the {len(ladder.points):,} plans tried"
-        )
+        until = f", until {', then '.join(ladder.ended)}" if ladder.ended else ""
+        lines.append(f"searched       {len(ladder.points):,} plans of stripes{until}")
+        lines.append(f"               {human(ladder.built_bound)} at least with each of them")
     if ladder.helped:
         lines.append(f"one library    {helped_line(ladder.helped, 'of arena')}")
     lines += [f"remark         {remark}" for remark in ladder.remarks]

@@ -67,9 +67,10 @@ class Ladder(Shown):
     In bytes of the objective: `least` is the lowest that was found within the caps; `bound` what every plan of stripes
     needs that takes the operators in one of the orders that were tried, however rows are cut, and `bound_by` says why;
     `built_bound` what the plans that were built need, the `points`, wherever each puts its rows. 0 where no stripes
-    were searched. `macs` are those of the model. `proof` are the verdicts on the chosen file. `kernels` is the library
-    that all figures are for. Where it stands for several, no rung is chosen that raises the arena of one of them;
-    `helped` is the one that such a rung would help most, and `lowest` the one with the lowest arena of any rung.
+    were searched. `ended` says until when they were, for each order. `macs` are those of the model. `proof` are the
+    verdicts on the chosen file. `kernels` is the library that all figures are for. Where it stands for several, no rung
+    is chosen that raises the arena of one of them; `helped` is the one that such a rung would help most, and `lowest`
+    the one with the lowest arena of any rung.
     `allowed` are the rungs that may be chosen, whatever the budget.
     """
 
@@ -80,6 +81,7 @@ class Ladder(Shown):
     bound_by: str = ""
     built_bound: int = 0
     points: tuple[Point, ...] = ()
+    ended: tuple[str, ...] = ()
     macs: int = 0
     remarks: tuple[str, ...] = ()
     proof: tuple[Verdict, ...] = ()
@@ -198,6 +200,7 @@ class _Climb:
         self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
+        self.ended: list[str] = []
         self.remarks = list(remarks)
         self.bounds: list[tuple[int, str]] = []
         self.built_bounds: list[int] = []
@@ -220,6 +223,7 @@ class _Climb:
             bound_by=reason,
             built_bound=max(least, min(built)) + tail,
             points=tuple(self.points),
+            ended=tuple(dict.fromkeys(filter(None, self.ended))),
             macs=self.model.macs,
             remarks=tuple(self.remarks),
             kernels=self.goal.kernels,
@@ -382,6 +386,7 @@ class _Climb:
             search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models))
             rungs += search.answers()
             self.points += search.points()
+            self.ended.append(search.ended)
             self.bounds.append(search.least)
             self.built_bounds += search.loads()
             self.remarks += [r for r in search.reasons() if r not in self.remarks]

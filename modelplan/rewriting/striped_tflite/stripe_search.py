@@ -140,6 +140,8 @@ class StripeSearch:
         self.begun = self.gained = 0
         self.lowest = maxsize
         self.interrupted = False
+        #: Until when plans were tried, in words.
+        self.ended = ""
 
     def _scratch(self, op: int) -> int:
         """Bytes of the working buffers that the kernel of an operator asks for as a whole."""
@@ -386,7 +388,8 @@ class StripeSearch:
             ranked = self._ranked()
             if best is None:
                 best, starts = self._next_start(ranked, tried, starts % _STARTS), starts + 1
-            if best is None or self._good_enough():
+            if best is None or (enough := self._good_enough()):
+                self.ended = enough if best else "no other plan lay near those"
                 return
             if self._copies_large_maps() and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
                 lowest = ranked[0].score
@@ -396,6 +399,7 @@ class StripeSearch:
             before = len(self.plans)
             best = self._improve_one(workers, best, left)
             left -= max(len(self.plans) - before, 1)
+        self.ended = self._is_over() or "all tries were used"
 
     def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Stretches], turn: int) -> PackedPlan | None:
         """The best plan that was not tried; in turn 1 one whose stretches cover what the fewest tried plans do.
@@ -417,12 +421,13 @@ class StripeSearch:
         steps = zip(self.space.peaks, self.space.live, strict=True)
         return any(peak > live for peak, live in steps if 8 * live > max(self.space.live))
 
-    def _good_enough(self) -> bool:
-        """Whether a plan meets the budget, or none can be found that is much lower than the lowest."""
+    def _good_enough(self) -> str:
+        """That in words, where a plan meets the budget, or none can be found that is much lower than the lowest."""
         lowest = min((plan for plan in self.plans.values() if plan), key=lambda plan: plan.score)
         if self.goal.budget is not None:
-            return lowest.score <= self.goal.budget
-        return self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
+            return "one seemed to fit" if lowest.score <= self.goal.budget else ""
+        near = self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
+        return f"one was within {_DONE:.1%} of the bound" if near else ""
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
         """The first better plan of the neighbours; None where none is better.
@@ -446,10 +451,12 @@ class StripeSearch:
                 break
         return None
 
-    def _is_over(self) -> bool:
-        """Whether improvement has used up its buffers, or has gained nothing for long."""
+    def _is_over(self) -> str:
+        """That in words, where improvement has used up its buffers, or has gained nothing for long."""
         since = len(self.plans) - self.gained
-        return self.buffers >= self.most_buffers or since > _WITHOUT_GAIN + self.gained - self.begun
+        if since > _WITHOUT_GAIN + self.gained - self.begun:
+            return f"{since:,} tries in a row gained nothing"
+        return "the limit in work was reached" if self.buffers >= self.most_buffers else ""
 
     def _outlook(self, stretches: Stretches) -> tuple[bool, int]:
         """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""
