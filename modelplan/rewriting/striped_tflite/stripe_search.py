@@ -585,7 +585,7 @@ def _prices(bits: int, whole: Graph) -> Prices:
     def time(graph: Graph, index: int) -> float:
         return known(index) if graph is whole else durations.op_time(graph, index)
 
-    return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.added_time), durations.ITERATION)
+    return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.terms_of), durations.ITERATION)
 
 
 def _spans(stretches: Stretches) -> tuple[tuple[int, int], ...]:
