@@ -101,6 +101,7 @@ class TfliteProgram(StripedProgram[TfliteStep]):
     constants: dict[tuple[int, ...], int] = field(default_factory=dict)
     file_ops: tuple[int, ...] = ()
     _tensors: dict[int, Tensor] = field(default_factory=dict, repr=False)
+    _nbytes: dict[int, int] = field(default_factory=dict, repr=False)
 
     def new_group(self) -> GroupOffset:
         """The first byte of one more group."""
@@ -148,7 +149,9 @@ class TfliteProgram(StripedProgram[TfliteStep]):
 
     def nbytes(self, value: int) -> int:
         """Bytes of a value."""
-        return self.tensor(value).nbytes
+        if value not in self._nbytes:
+            self._nbytes[value] = self.tensor(value).nbytes
+        return self._nbytes[value]
 
 
 def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int]]:
