@@ -50,7 +50,7 @@ from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Seconds after which the proof runs no further cut of the model on a runtime, and multiply-accumulates from which it
 #: runs one round of inputs: the bytes are proved before that, so what is left to see is that the kernels take the file.
-_PROOF_SECONDS, _MANY_MACS = 2.0, 100_000_000
+_PROOF_SECONDS, _MANY_MACS = 2.0, 20_000_000
 
 
 class LowestLibrary(NamedTuple):

@@ -196,7 +196,8 @@ def _scratch_of_step(
 def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:
     """Whether the maps of kernels that need it lie at multiples of the runtime's alignment in their groups."""
     steps = (s for step in program.steps for s in (step.loop.body if step.loop else (step,)))
-    maps = {t for s in steps if s.kind in runtime.library.aligned for t in (*s.reads, *s.outputs)}
+    kinds = runtime.library.aligned
+    maps = {t for s in steps if s.kind in kinds for t in (*s.reads, *s.outputs)}
     return not any(program.group_offsets[t].delta % runtime.alignment for t in maps & program.group_offsets.keys())
 
 

@@ -160,6 +160,11 @@ def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, in
         yield tick, step, iteration
 
 
+def count_executed(program: TfliteProgram) -> int:
+    """How many operators run, those of loops as often as they run."""
+    return sum(2 + s.loop.iterations * (1 + len(s.loop.body)) if s.loop else 1 for s in program.steps)
+
+
 def placed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep]]:
     """(tick, step) of the operators that decide where values may lie: those of loops in the iterations that count."""
     for tick, step, _, passed in _executed(program):
