@@ -108,7 +108,8 @@ def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveByte
             mine = order[borders[value] : borders[value + 1]]
             mine = mine[(lo[mine] < high) & (low < hi[mine])]
             pairs.append((near[:, None] * count + mine).ravel())
-    own, run = np.divmod(np.unique(np.concatenate(pairs)), count)
+    keys = np.sort(np.concatenate(pairs))  # np.unique would import masked arrays
+    own, run = np.divmod(keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]], count)
     dead = (steps[own] < start[run]) | (end[run] <= steps[own])
     return replace(problem, conflicts=np.column_stack((count + own[dead], run[dead])))
 
