@@ -100,13 +100,14 @@ def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveByte
     order = np.argsort(group, kind="stable")
     borders = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 2)).tolist()
     pairs = [np.zeros(0, dtype=np.int64)]
+    lows, highs = lo[order], hi[order]
     by_step = np.argsort(steps, kind="stable")
     ascending = steps[by_step]
     for value, low, high, first, behind in values:
         near = by_step[slice(*np.searchsorted(ascending, (first, behind)).tolist())]
         if len(near):
-            mine = order[borders[value] : borders[value + 1]]
-            mine = mine[(lo[mine] < high) & (low < hi[mine])]
+            runs = slice(borders[value], borders[value + 1])
+            mine = order[runs][(lows[runs] < high) & (low < highs[runs])]
             pairs.append((near[:, None] * count + mine).ravel())
     keys = np.sort(np.concatenate(pairs))  # np.unique would import masked arrays
     own, run = np.divmod(keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]], count)
