@@ -30,7 +30,7 @@ rows::Layer layer_of(Row& row) {
   layer.paddable = row.flag();
   layer.blocks = row.flag();
   layer.across = row.number();
-  if (layer.window.stride < 1 || layer.rows_out < 1) throw std::invalid_argument("a layer makes no rows");
+  if (layer.window.stride < 1) throw std::invalid_argument("windows of a layer do not go forward");
   return layer;
 }
 
@@ -96,7 +96,7 @@ class BoundStretch {
  private:
   rows::StripeForm form(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad,
                         const Array<std::int64_t>& kept, bool rolling, bool backward) const {
-    if (cuts.size() < 2) throw std::invalid_argument("stripes have two borders");
+    if (cuts.size() < 2 || cuts.back() < 1) throw std::invalid_argument("stripes have two borders, and rows between");
     const auto flags = [&](const Array<std::int64_t>& numbers) {
       Array<char> found;
       for (const rows::StretchOperator& op : stretch_.operators)

@@ -56,7 +56,7 @@ class Pricing {
     if (window.above == 0 && window.below == 0 && op.layer.across == 0) return 0;
     const StretchMap& x = stretch_.maps[op.first];
     const std::int64_t height = window.rows.end - window.rows.first + window.above + window.below;
-    return height * (x.row_bytes / x.columns) * (x.columns + op.layer.across);
+    return height * (x.row_bytes / std::max<std::int64_t>(x.columns, 1)) * (x.columns + op.layer.across);
   }
 
   Bytes peak(Bytes across) {
@@ -71,7 +71,7 @@ class Pricing {
       const StretchOperator& op = stretch_.operators[runs_[n].op];
       const std::int64_t computed = window(runs_[n]).computed;
       const Bytes born = computed * stretch_.maps[op.output].row_bytes, padded = runs_[n].padded;
-      const Bytes scratch = prices_.scratch[runs_[n].op] * computed / op.layer.rows_out;
+      const Bytes scratch = prices_.scratch[runs_[n].op] * computed / std::max<std::int64_t>(op.layer.rows_out, 1);
       const Bytes dying = dying_[n] + padded;
       if (padded > 0) peak = std::max(peak, live_[n] + padded);
       peak = std::max(peak, live_[n] + padded + scratch + born - std::min(dying, born));

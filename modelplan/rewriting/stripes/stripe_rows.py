@@ -90,12 +90,14 @@ def _columns(base: AnyLayers) -> tuple[list[tuple[int, ...]], ...]:
         reads += [(place[op], number[t], at in by_rows) for at, t in enumerate(inputs) if t in number]
     for t in maps:
         shape = graph.tensors[t].shape
+        height = base.height(t) if axis(t) < len(shape) else 1  # what enters may have fewer axes
         turned = any(base.layers[r].places for r in graph.readers[t] if r in base.layers)
         inner = t in base.inner
         maker, owner = (place.get(graph.producers[at], -1) if inner else -1 for at in (t, base.origin.get(t, t)))
         flags = inner, t in base.exits, base.is_read_later(t), turned
         columns = shape[3 - axis(t)] if len(shape) == 4 and axis(t) in (1, 2) else 1
-        rows.append((t, base.height(t), *flags, base.row_bytes(t), columns, shape[-1], maker, owner))
+        channels = shape[-1] if shape else 1
+        rows.append((t, height, *flags, graph.tensors[t].nbytes // max(height, 1), columns, channels, maker, owner))
     return operators, rows, reads
 
 
