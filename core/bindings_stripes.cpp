@@ -96,7 +96,7 @@ class BoundStretch {
  private:
   rows::StripeForm form(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad,
                         const Array<std::int64_t>& kept, bool rolling, bool backward) const {
-    if (cuts.size() < 2 || cuts.back() < 1) throw std::invalid_argument("stripes have two borders, and rows between");
+    if (cuts.size() < 2 || cuts.back() < 1) throw rows::IllegalStripe("stripes have two borders, and rows between");
     const auto flags = [&](const Array<std::int64_t>& numbers) {
       Array<char> found;
       for (const rows::StretchOperator& op : stretch_.operators)
