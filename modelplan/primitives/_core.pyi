@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from modelplan.primitives.number_types import FloatArray, IntArray
@@ -238,11 +238,11 @@ class StripePrices:
 class Stretch:
     def __init__(self, operators: IntArray, maps: IntArray, reads: IntArray) -> None: ...
     def rows(
-        self, cuts: Sequence[int], pad: list[int], kept: list[int], rolling: bool, backward: bool
+        self, cuts: list[int], pad: list[int], kept: list[int], rolling: bool, backward: bool
     ) -> tuple[int, IntArray, IntArray, IntArray] | str: ...
     def price(
         self,
-        cuts: Sequence[int],
+        cuts: list[int],
         pad: list[int],
         kept: list[int],
         rolling: bool,

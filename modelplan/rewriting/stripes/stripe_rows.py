@@ -23,7 +23,7 @@ _KINDS = {kind: number for number, kind in enumerate(get_args(LayerKind))}
 
 #: How the core is told of a stretch's form: its cuts, operators that are padded explicitly and those whose rows are
 #: kept, whether stripes are rolling and whether they run backward.
-CoreForm = tuple[tuple[int, ...], list[int], list[int], bool, bool]
+CoreForm = tuple[list[int], list[int], list[int], bool, bool]
 
 
 @dataclass
@@ -61,7 +61,7 @@ def core_form(ops: tuple[int, ...], stretch: UnrolledStripes) -> CoreForm:
         raise TypeError(f"stripes of the unknown strategy {type(stretch).__name__}")
     kept = [op for op in ops if stretch.keeps_rows_of(op)]
     backward = isinstance(stretch, HaloStripes) and stretch.backward
-    return stretch.cuts, list(stretch.pad), kept, isinstance(stretch, RollingStripes), backward
+    return list(stretch.cuts), list(stretch.pad), kept, isinstance(stretch, RollingStripes), backward
 
 
 def core_stretch(base: AnyLayers) -> _core.Stretch:
