@@ -48,6 +48,24 @@ class Columns {
   Array<Array<std::int64_t>> columns_;
 };
 
+// A row of a table, whose numbers are taken one after the other.
+class Row {
+ public:
+  Row(const Table& table, std::size_t row, std::size_t columns) : at_(table.data() + row * columns) {
+    if (table.shape(1) != columns) throw std::invalid_argument("a table has another number of columns");
+  }
+  std::int64_t number() { return *at_++; }
+  std::size_t index(std::size_t count) {
+    const std::int64_t value = number();
+    if (value < 0 || as_size(value) >= count) throw std::invalid_argument("a table names what there is not");
+    return as_size(value);
+  }
+  bool flag() { return number() != 0; }
+
+ private:
+  const std::int64_t* at_;
+};
+
 inline void require_same_length(std::initializer_list<std::size_t> lengths) {
   for (const std::size_t length : lengths)
     if (length != *lengths.begin()) throw std::invalid_argument("columns differ in length");

@@ -11,6 +11,7 @@ void bind_allocators(nb::module_& module);
 void bind_planners(nb::module_& module);
 void bind_rigid(nb::module_& module);
 void bind_rows(nb::module_& module);
+void bind_stripes(nb::module_& module);
 void bind_verifier(nb::module_& module);
 void bind_build(nb::module_& module);
 
@@ -27,6 +28,7 @@ NB_MODULE(_core, module) {
   bind_planners(module);
   bind_rigid(module);
   bind_rows(module);
+  bind_stripes(module);
   bind_verifier(module);
   bind_build(module);
 }

@@ -15,25 +15,8 @@ using namespace nb::literals;
 using rows::AxisWindow;
 using rows::MapShape;
 
-// A row of a table, whose numbers are taken one after the other.
-class Row {
- public:
-  Row(const Table& table, std::size_t row, std::size_t columns) : at_(table.data() + row * columns) {
-    if (table.shape(1) != columns) throw std::invalid_argument("a table has another number of columns");
-  }
-  std::int64_t number() { return *at_++; }
-  std::size_t index(std::size_t count) {
-    const std::int64_t value = number();
-    if (value < 0 || as_size(value) >= count) throw std::invalid_argument("a table names what there is not");
-    return as_size(value);
-  }
-  bool flag() { return number() != 0; }
-  MapShape shape() { return {number(), number(), number()}; }
-  AxisWindow window() { return {number(), number(), number()}; }
-
- private:
-  const std::int64_t* at_;
-};
+MapShape shape_of(Row& row) { return {row.number(), row.number(), row.number()}; }
+AxisWindow window_of(Row& row) { return {row.number(), row.number(), row.number()}; }
 
 // Adds what an operator reads or makes, or sets that of a member of its chain.
 template <class Port>
@@ -84,14 +67,15 @@ rows::Graph graph_of(const Table& values, const Table& operators, const Table& o
     rows::Operator& op = graph.operators[row.index(ops)];
     const std::int64_t member = row.number();
     const rows::Operand operand{
-        row.number(), row.index(graph.values.size()), row.shape(), row.flag(), row.flag(), row.window(), row.window()};
+        row.number(),  row.index(graph.values.size()), shape_of(row), row.flag(), row.flag(), window_of(row),
+        window_of(row)};
     add_port(op, member, operand, &rows::Operator::operands, &rows::Member::operand);
   }
   for (std::size_t i = 0; i < results.shape(0); ++i) {
     Row row(results, i, 10);
     rows::Operator& op = graph.operators[row.index(ops)];
     const std::int64_t member = row.number();
-    const rows::Result result{row.number(), row.index(graph.values.size()), row.shape(), row.shape()};
+    const rows::Result result{row.number(), row.index(graph.values.size()), shape_of(row), shape_of(row)};
     add_port(op, member, result, &rows::Operator::results, &rows::Member::result);
   }
   for (std::size_t i = 0; i < parts.shape(0); ++i) {

@@ -7,6 +7,8 @@
 
 namespace modelplan::rows {
 
+constexpr std::size_t kNobody = ~std::size_t{0};
+
 // Places [first, end).
 struct Span {
   std::int64_t first, end;

@@ -77,8 +77,6 @@ class Stage {
   Array<std::size_t> own_, made_by_;  // made_by_: the member that makes each value, kNobody
   Array<Array<Reader>> readers_;      // of each value
   Bytes passing_ = 0;
-
-  static constexpr std::size_t kNobody = ~std::size_t{0};
 };
 
 // Which bytes of each value of a stage are there and still read, granule by granule.

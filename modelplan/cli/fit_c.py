@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.output_options import figures_asked, write_figures
 from modelplan.outputs.report import Section
-from modelplan.outputs.reports import c_ladder_report as report
-from modelplan.plain_c.ladder import TIME_PER_RAM
-from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS
+from modelplan.plain_c import LAYOUTS, TIME_PER_RAM
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
-from modelplan.questions.c_fitting import FitCRequest, compiled_rung, drawn_rung, fit_c, fitted_self_test
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM
 
 if TYPE_CHECKING:
+    from modelplan.questions.c_fitting import FitCRequest
     from modelplan.targets.choosing import Chosen
 
 #: Options of files that TFLM runs, with their defaults.
@@ -58,6 +56,9 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
 
     An empty text ends the lines of `progress`.
     """
+    from modelplan.outputs.reports import c_ladder_report as report  # here, since other files need none of it
+    from modelplan.questions.c_fitting import compiled_rung, drawn_rung, fit_c, fitted_self_test
+
     _check_options(arguments)
     header = str(Path(arguments.output).with_suffix(".h"))
     files.check_outputs([header, arguments.self_test], [arguments.model, arguments.output])
@@ -105,6 +106,7 @@ def show_forms(arguments: Namespace, request: FitCRequest) -> None:
     """Shows which other forms of plain C would fit the budget, if there is one."""
     if request.budget is None:
         return
+    from modelplan.outputs.reports import c_ladder_report as report
     from modelplan.questions.fitting_help import forms_that_fit  # here, since few ask for what does not fit
 
     given = model_options.target_options(arguments).words
@@ -116,6 +118,8 @@ def show_forms(arguments: Namespace, request: FitCRequest) -> None:
 
 def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float]) -> FitCRequest:
     """The request that the options make; a target has as much memory as is not taken."""
+    from modelplan.questions.c_fitting import FitCRequest
+
     stated = parse_memory(arguments.budget) if arguments.budget else None
     if target and stated is None and not arguments.least:
         stated = target.budget

@@ -165,9 +165,14 @@ class Graph:
         self._answers.append((question, answer()))
         return cast(Answer, self._answers[-1][1])
 
-    def known_of(self, op: Op) -> dict[object, object] | None:
-        """What was found out of an operator of this graph, by question; None of an operator that is not its own."""
-        return self._known_of.get(id(op))
+    def memoised_of(self, op: Op, question: object, answer: Callable[[], Answer]) -> Answer:
+        """The result of `answer` about an operator of this graph, which is kept; that of another's is found anew."""
+        known = self._known_of.get(id(op))
+        if known is None:
+            return answer()
+        if question not in known:
+            known[question] = answer()
+        return cast(Answer, known[question])
 
     @cached_property
     def _known_of(self) -> dict[int, dict[object, object]]:

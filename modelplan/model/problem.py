@@ -223,6 +223,8 @@ class Problem:
     @cached_property
     def rigid(self) -> IntArray:
         """The rows of `groups`, and those of contiguous lists: a list is a group whose distances are known."""
+        if not self.contiguous:
+            return self.groups
         rows = self.groups.tolist()
         number = int(self.groups[:, 1].max(initial=-1)) + 1
         for members in self.contiguous:

@@ -7,7 +7,6 @@ The words: a *view* leaves the bytes as they are; an *overwrite* may write its o
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import cast
 
 from modelplan.model import Graph, Op
 from modelplan.ops.access import AccessMap
@@ -36,13 +35,7 @@ def access_of(graph: Graph, op: Op, output: int = 0) -> AccessMap | None:
 
     None where that is not known or not said, and of a result that is absent: each operand may be read whole.
     """
-    known = graph.known_of(op)
-    if known is None:
-        return _built_access(graph, op, output)
-    key = "access", output
-    if key not in known:
-        known[key] = _built_access(graph, op, output)
-    return cast("AccessMap | None", known[key])
+    return graph.memoised_of(op, ("access", output), lambda: _built_access(graph, op, output))
 
 
 def _built_access(graph: Graph, op: Op, output: int) -> AccessMap | None:

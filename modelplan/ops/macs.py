@@ -20,7 +20,9 @@ def element_macs(graph: Graph, op: Op) -> int:
 
 def op_macs(graph: Graph, op: Op) -> int:
     """Multiply-accumulates of an operator; 0 for those that are not convolutions or matrix products."""
-    return prod(graph.tensors[op.outputs[0]].shape) * element_macs(graph, op) if op.writes else 0
+    if not op.writes:
+        return 0
+    return graph.memoised_of(op, "macs", lambda: prod(graph.tensors[op.outputs[0]].shape) * element_macs(graph, op))
 
 
 def graph_macs(graph: Graph) -> int:

@@ -19,7 +19,7 @@ def drawing_of(program: CProgram, rows: RowGraph, title: str) -> Drawing:
     """The drawing of a plan: a rectangle for each run of bytes of a value that lives as long."""
     steps = [row for stage in program.stages for step in stage.steps for row in _by_row(step, rows)]
     count = len(program.values)
-    lives = byte_lives(list(_accesses(program, rows, steps)))
+    group, lo, hi, start, end = byte_lives(_accesses(program, rows, steps)).T
     base = [value.offset for value in program.values]
     names = [rows.graph.tensors[value.tensors[0]].name for value in program.values]
     kinds = [KINDS.index(_kind(rows, v)) for v in range(count)]
@@ -28,13 +28,11 @@ def drawing_of(program: CProgram, rows: RowGraph, title: str) -> Drawing:
         base.append(address)
         names.append(f"scratch of op {index}")
         kinds.append(KINDS.index("scratch"))
-    columns = np.array([(s.group, s.hi - s.lo, s.start + 1, s.end + 1, base[s.group] + s.lo) for s in lives])
-    group, size, start, end, offset = columns.reshape(-1, 5).T
-    problem = Problem(tuple(names[g] for g in group.tolist()), size, start, end)
+    problem = Problem(tuple(names[g] for g in group.tolist()), hi - lo, start + 1, end + 1)
     return Drawing(
         title=title,
         problem=problem,
-        placement=Placement(offset, program.bound),
+        placement=Placement(np.array(base, dtype=np.int64)[group] + lo, program.bound),
         planned=program.nbytes,
         kinds=np.array(kinds, dtype=np.int64)[group],
         ops=("the caller", *(_name(step, rows) for step in steps)),

@@ -11,6 +11,7 @@ from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, StageChoice
+from modelplan.plain_c import TIME_PER_RAM
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.instruction_counts import expected_instructions
 from modelplan.plain_c.kernel_records import COperator
@@ -36,8 +37,8 @@ C_RUNGS = {
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
 _FEW, _MANY = 4, 8
-#: The percents of instructions that a percent of RAM is worth, and the share of them that is not weighed.
-TIME_PER_RAM, _LITTLE_TIME = 10.0, 0.1
+#: The share of instructions that is not weighed against RAM.
+_LITTLE_TIME = 0.1
 #: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
 _PLACED, _DRAFT_TRIES = 2, 4000
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from modelplan.primitives.number_types import IntArray
+from modelplan.primitives.number_types import FloatArray, IntArray
 
 _Ended: TypeAlias = Literal["complete", "optimal", "fits", "infeasible", "budget", "deadline", "cancelled", "memory"]
 _Verdict: TypeAlias = Literal["feasible", "infeasible", "unknown"]
@@ -231,6 +231,25 @@ class RowGraph:
         self, first: int, end: int, parts: int, backward: bool, tries: int, enough: int, seed: int
     ) -> tuple[int, _Ended]: ...
     def plan(self, choices: IntArray) -> RowPlan: ...
+
+class StripePrices:
+    def __init__(self, kept: IntArray, times: FloatArray, added: FloatArray, most_joined: int) -> None: ...
+
+class Stretch:
+    def __init__(self, operators: IntArray, maps: IntArray, reads: IntArray) -> None: ...
+    def rows(
+        self, cuts: list[int], pad: list[int], kept: list[int], rolling: bool, backward: bool
+    ) -> tuple[int, IntArray, IntArray, IntArray] | str: ...
+    def price(
+        self,
+        cuts: list[int],
+        pad: list[int],
+        kept: list[int],
+        rolling: bool,
+        backward: bool,
+        prices: StripePrices,
+        across: int,
+    ) -> tuple[int, int, int, int, float] | None: ...
 
 def byte_lives(accesses: IntArray) -> IntArray: ...
 def meetings(lives: IntArray, groups: int, overlaps: IntArray) -> IntArray: ...

@@ -45,6 +45,7 @@ def nbytes(dtype: str, shape: tuple[int, ...]) -> int:
 
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 

@@ -13,11 +13,12 @@ from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Part, Requirement
 from modelplan.model.model_file import ModelFile
+from modelplan.plain_c import LAYOUTS
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
-from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS, NetworkRequest, network_of
+from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier

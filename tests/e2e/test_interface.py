@@ -13,7 +13,7 @@ from random_cnns import Network, random_cnn
 
 from modelplan import FitRequest, RequestError, fit
 from modelplan.checking.verifier.rewrites.comparing import compare_rows
-from modelplan.checking.verifier.rewrites.executing import converted_runs
+from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, converted_runs
 from modelplan.checking.verifier.rewrites.interface import HostConversion, host_side
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.checking.verifier.rewrites.reading import Source, read_source
@@ -82,7 +82,7 @@ def test_every_pair_of_types_is_equal_behind_the_conversions(
     def given(content: bytes, feeds: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         return [ys for ys, _ in tflm_values(content, [[x.tobytes() for x in feed] for feed in feeds])]
 
-    before_run, after_run = converted_runs(original, rewritten, host, 3, given)
+    before_run, after_run = converted_runs(original, rewritten, host, ExecutionEffort(3), given)
     assert before_run(data) == after_run(after)
     assert len(set(before_run(data))) > 1
 

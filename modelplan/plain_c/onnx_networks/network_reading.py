@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
+from modelplan.plain_c import LAYOUTS
 from modelplan.plain_c.onnx_networks import map_nodes as maps
 from modelplan.plain_c.onnx_networks import value_nodes as nodes
 from modelplan.plain_c.onnx_networks.emitting import (
@@ -35,8 +36,6 @@ _BETWEEN = {
     "Slice", "Cast", "QLinearAdd", "QLinearConcat",
 }  # fmt: skip
 Rule = Callable[[Emitter, OnnxNode], None]
-#: Orders of the axes of inputs and outputs: as the model says, or as cameras deliver, channels last.
-LAYOUTS = ("nchw", "nhwc")
 
 
 def _by_kind(rules: Mapping[Rule, str]) -> dict[str, Rule]:

@@ -45,7 +45,7 @@ def step_time(program: TfliteProgram, step: TfliteStep) -> float:
     if step.loop is not None:
         body = sum(step_time(program, inner) for inner in (step.loop.condition, *step.loop.body))
         return step.loop.iterations * (ITERATION + body)
-    return (facts("tflite", step.kind).time or OTHERS).time(amounts_of(program, step)) if step.outputs else 0.0
+    return terms_of(step.kind).time(amounts_of(program, step)) if step.outputs else 0.0
 
 
 def op_time(graph: Graph, index: int) -> float:
@@ -54,11 +54,9 @@ def op_time(graph: Graph, index: int) -> float:
     return step_time(TfliteProgram(graph), TfliteStep(op.kind, op.inputs, op.outputs, index))
 
 
-def added_time(kind: str, elements: int, width: int) -> float:
-    """Nanoseconds of an operator that the rewrite adds, for so many elements in runs of `width`: an estimate."""
-    terms = facts("tflite", kind).time or OTHERS
-    copies = 2 if kind == JOIN else elements // max(width, 1)
-    return terms.time(Amounts(elements, elements, 0, copies))
+def terms_of(kind: str) -> Terms:
+    """What an operator of a kind takes in one run."""
+    return facts("tflite", kind).time or OTHERS
 
 
 def amounts_of(program: TfliteProgram, step: TfliteStep) -> Amounts:

@@ -9,16 +9,19 @@ from math import prod
 
 import numpy as np
 
-from modelplan.model import Graph, IntArray, Kind
+from modelplan.model import Graph, Kind
+from modelplan.ops.op_facts import Amounts, Terms
+from modelplan.primitives import _core
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
 from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
-from modelplan.rewriting.stripes.stretches import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
-from modelplan.rewriting.stripes.stripe_rows import stripe_rows
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
+from modelplan.rewriting.stripes.stripe_rows import core_form, core_stretch
 
-#: Numbers of a begin vector.
-_RANK = 4
+#: Numbers of a begin vector, and the operands of most joins.
+_RANK, _JOINED = 4, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +29,21 @@ class Prices:
     """What operators cost the runtime.
 
     `tail` are bytes that it keeps for one more operator: (kind, channels that are scaled each for itself, new tensors).
-    `time` are nanoseconds of an operator of a graph as a whole, `added` those of one that the rewrite adds: (kind,
-    elements, elements in a run), `iteration` those of an iteration of a loop beside its operators. `scratch` are bytes
-    of the working buffers of an operator of the whole graph that grow with its maps.
+    `time` are nanoseconds of an operator of a graph as a whole, `terms` those of a kind that the rewrite adds,
+    `iteration` those of an iteration of a loop beside its operators. `scratch` are bytes of the working buffers of an
+    operator of the whole graph that grow with its maps.
     """
 
     tail: Callable[[str, int, int], int]
     time: Callable[[Graph, int], float]
-    added: Callable[[str, int, int], float]
+    terms: Callable[[str], Terms]
     iteration: float
     scratch: Callable[[int], int] = lambda _: 0
+
+    def added(self, kind: str, elements: int, width: int) -> float:
+        """Nanoseconds of an operator that the rewrite adds, for so many elements in runs of `width`: an estimate."""
+        copies = _JOINED if kind == JOIN else elements // max(width, 1)
+        return self.terms(kind).time(Amounts(elements, elements, 0, copies))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +65,32 @@ def estimate(base: UnrolledLayers, across: int, prices: Prices) -> Cost:
 
     The peak supposes that rows die and are born one by one, that outputs may run into operands that die, and that
     nothing is lost between groups.
+
+    Raises:
+        IllegalStripeError: there are no stripes of this form.
     """
-    return _Estimate(base, prices).cost(across)
+    if base.core.prices is None or base.core.prices[0] is not prices:
+        base.core.prices = prices, _core_prices(base, prices)
+    answer = core_stretch(base).price(*core_form(base.ops, base.stretch), base.core.prices[1], across)
+    if answer is None:
+        raise IllegalStripeError("no stripes of this form")
+    peak, macs, ops, tail, time = answer
+    return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)
+
+
+def _core_prices(base: UnrolledLayers, prices: Prices) -> _core.StripePrices:
+    """What the operators of a stretch cost, and those that stripes add, as the core takes it."""
+    graph, kept, times = base.graph, list[tuple[int, int]](), list[tuple[float, float]]()
+    for op in base.ops:
+        kind, shape = graph.ops[op].kind, graph.tensors[base.output(op)].shape
+        kept.append((prices.tail(kind, scaled_channels(kind, shape), 1), prices.scratch(op)))
+        run = prices.added(kind, 0, 1)
+        times.append((run, (prices.time(graph, op) - run) / base.layers[op].rows_out))
+    added = []
+    for kind, new in (("PAD", 2), ("SLICE", 2), (JOIN, 1)):
+        terms = prices.terms(kind)
+        added.append((prices.tail(kind, 0, new), terms.run, terms.output, terms.tap, terms.copy))
+    return _core.StripePrices(np.array(kept, dtype=np.int64), np.array(times), np.array(added), MOST_JOINED)
 
 
 def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
@@ -92,7 +124,7 @@ def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int
     count, channels = base.stretch.stripes, base.stretch.cuts[-1]
     widest = max(b - a for a, b in pairwise(base.stretch.cuts))
     entries = {t for op in base.ops for t in graph.ops[op].reads if tensors[t].kind is Kind.ACTIVATION} - base.inner
-    whole, kept = (sum(tensors[t].nbytes for t in entries if keep or _read_later(base, t)) for keep in (True, False))
+    whole, kept = (sum(tensors[t].nbytes for t in entries if keep or base.is_read_later(t)) for keep in (True, False))
     last = {x: op for op in base.ops for x in base.row_operands(op)}
     cut, held, worst = entries & last.keys(), dict[int, int](), 0
     ops, tail, time = (count - 1) * len(base.ops) + 1 + count * len(cut), prices.tail(JOIN, 0, 0), 0.0
@@ -157,7 +189,7 @@ class _CarryingEstimate:
         """Bytes of the maps around the loop at its beginning or its end, whichever are more."""
         tensors, rows = self.base.graph.tensors, self.rows
         entering = sum(tensors[t].nbytes for t in rows.entries)
-        kept = sum(tensors[t].nbytes for t in rows.entries if _read_later(self.base, t))
+        kept = sum(tensors[t].nbytes for t in rows.entries if self.base.is_read_later(t))
         return max(entering, kept + tensors[rows.result].nbytes)
 
     def operand(self, op: int, x: int) -> int:
@@ -238,138 +270,9 @@ def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
             rows.starts for (op, position), rows in axis_rows.taken.items() if base.graph.ops[op].inputs[position] == x
         ]
         low = np.minimum.reduce([np.array(run) for run in taken])
-        needed = np.zeros_like(low) if _read_later(base, x) else np.minimum.accumulate(low[::-1])[::-1]
+        needed = np.zeros_like(low) if base.is_read_later(x) else np.minimum.accumulate(low[::-1])[::-1]
         total += tensors[x].nbytes - needed * row
     result = tensors[loop_tiling.result]
     row = result.nbytes // result.shape[axis]
     begun = axis_rows.result.extent if base.stretch.columns else 0  # a stripe of tiles is made in pieces
     return int((total + (np.array(starts) + begun) * row).max())
-
-
-def _read_later(base: AnyLayers, t: int) -> bool:
-    return t in base.graph.outputs or any(r not in base.layers and r > base.ops[-1] for r in base.graph.readers[t])
-
-
-class _Estimate:
-    """The operators of all stripes in the order in which they run, and what each needs."""
-
-    def __init__(self, base: UnrolledLayers, prices: Prices) -> None:
-        self.base, self.prices, self.rows = base, prices, stripe_rows(base)
-        self.tensors = base.graph.tensors
-        self.runs = [(i, op) for i, stripe in enumerate(self.rows) for op in base.ops if op in stripe.windows]
-        self.number = {run: n for n, run in enumerate(self.runs)}
-        self.maps = base.inner.union(*map(base.row_operands, base.ops))
-        self.row_bytes = {t: base.row_bytes(t) for t in self.maps}
-        self.padded = [self.padded_bytes(i, op) for i, op in self.runs]
-        self.ops, self.tail, self.time = 0, 0, 0.0  # of what stripes add
-
-    def cost(self, across: int) -> Cost:
-        base, rows = self.base, self.rows
-        live = np.full(len(self.runs), across, dtype=np.int64)
-        dying = np.zeros(len(self.runs), dtype=np.int64)
-        for t in self.maps:
-            during, after = self.rows_alive(t)
-            live += during * self.row_bytes[t]
-            dying += (during - after) * self.row_bytes[t]
-        born = np.array(
-            [rows[i].windows[op].computed * self.row_bytes[base.output(op)] for i, op in self.runs], dtype=np.int64
-        )
-        padded = np.array(self.padded, dtype=np.int64)
-        with_copy = np.where(padded > 0, live + padded, 0)
-        dying = np.where(padded > 0, padded + dying, dying)
-        scratch = np.array(
-            [self.prices.scratch(op) * rows[i].windows[op].computed // base.layers[op].rows_out for i, op in self.runs]
-        )
-        peak = int(max(with_copy.max(), (live + padded + scratch + born - np.minimum(dying, born)).max()))
-        macs = sum(rows[i].windows[op].computed * base.layers[op].row_macs for i, op in self.runs)
-        ops, tail, time = self.operators()
-        return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)
-
-    def rows_alive(self, t: int) -> tuple[IntArray, IntArray]:
-        """For each operator the rows of map `t` alive while it runs (its output left out), and after it."""
-        base, inner, height = self.base, t in self.base.inner, self.base.height(t)
-        readers = [r for r in base.graph.readers[t] if r in base.layers]
-        if inner and t not in base.kept:
-            return self.alive_in_stripe(t, readers)
-        turned = any(base.layers[r].places for r in readers)  # rows that lie all over the map
-        kept = turned or t in base.exits or (not inner and _read_later(base, t))
-        first_rows = [0 if kept else height] * (len(self.runs) + 1)
-        ends = [0 if inner else height] * len(self.runs)
-        producer = base.graph.producers[t]
-        for i, stripe in enumerate(self.rows):
-            for r in readers:
-                window = stripe.windows.get(r)
-                if window:
-                    n = self.number[i, r]
-                    first_rows[n] = min(first_rows[n], window.lo)
-            if inner and t in stripe.computed:
-                ends[self.number[i, producer]] = stripe.computed[t][1]
-        needed = np.minimum.accumulate(np.array(first_rows[::-1], dtype=np.int64))[::-1]
-        before = np.maximum.accumulate(np.array([0 if inner else height, *ends[:-1]], dtype=np.int64))
-        return np.maximum(before - needed[:-1], 0), np.maximum(before - needed[1:], 0)
-
-    def alive_in_stripe(self, t: int, readers: list[int]) -> tuple[IntArray, IntArray]:
-        """Rows that are recomputed for each stripe live from their making to their last reader there."""
-        during, after = (np.zeros(len(self.runs), dtype=np.int64) for _ in range(2))
-        for i, stripe in enumerate(self.rows):
-            if t in stripe.computed:
-                lo, hi = stripe.computed[t]
-                first = self.number[i, self.base.graph.producers[t]]
-                last = max((self.number[i, r] for r in readers if r in stripe.windows), default=first)
-                during[first + 1 : last + 1] = hi - lo
-                after[first + 1 : last] = hi - lo
-        return during, after
-
-    def padded_bytes(self, i: int, op: int) -> int:
-        """Bytes of the padded window of an operator in stripe `i`, 0 where there is none."""
-        window, layer = self.rows[i].windows[op], self.base.layers[op]
-        if not (window.padded and layer.kind == "window" and any((window.above, window.below, *layer.across))):
-            return 0
-        x = self.base.graph.ops[op].inputs[0]
-        other, height = (
-            self.tensors[x].shape[3 - self.base.axis_of(x)],
-            window.hi - window.lo + window.above + window.below,
-        )
-        return height * (self.row_bytes[x] // other) * (other + sum(layer.across))
-
-    def operators(self) -> tuple[int, int, float]:
-        """Operators added, what the runtime keeps for them beyond the unsplit operators, and nanoseconds of all."""
-        base, cost, time = self.base, 0, 0.0
-        own, run, each = {}, {}, {}
-        for op in base.ops:
-            kind, shape = base.graph.ops[op].kind, self.tensors[base.output(op)].shape
-            own[op] = self.prices.tail(kind, scaled_channels(kind, shape), 1)
-            cost -= own[op]
-            run[op] = self.prices.added(kind, 0, 1)
-            each[op] = (self.prices.time(base.graph, op) - run[op]) / base.layers[op].rows_out
-        for n, (i, op) in enumerate(self.runs):
-            time += run[op] + each[op] * self.rows[i].windows[op].computed
-            cost += own[op]
-            self.count_around(n)
-        joins = len(base.exits) * (1 + (base.stretch.stripes > MOST_JOINED) * -(-base.stretch.stripes // MOST_JOINED))
-        for _ in range(joins):
-            self.count(JOIN, 0, 1)
-        return len(self.runs) - len(base.ops) + self.ops, cost + self.tail, time + self.time
-
-    def count_around(self, n: int) -> None:
-        """Counts the operators that pad, cut and join around one that runs."""
-        i, op = self.runs[n]
-        base, stripe, y = self.base, self.rows[i], self.base.output(op)
-        window, (a, b), lo = stripe.windows[op], stripe.computed[y], stripe.seen[y][0]
-        row, deep = self.row_bytes[y], self.tensors[y].shape[-1]
-        if self.padded[n]:
-            self.count("PAD", self.padded[n], deep)
-        if window.computed != b - a:
-            self.count("SLICE", (b - a) * row, deep)
-        if lo < a:
-            self.count("SLICE", (a - lo) * row, deep)
-            self.count(JOIN, (b - lo) * row, deep)
-        for x in base.row_operands(op):
-            if (window.lo, window.hi) != stripe.seen.get(x, (0, base.layers[op].rows_in)):
-                self.count("SLICE", (window.hi - window.lo) * self.row_bytes[x], self.tensors[x].shape[-1])
-
-    def count(self, kind: str, elements: int, width: int) -> None:
-        """Counts one operator that stripes add."""
-        self.ops += 1
-        self.tail += self.prices.tail(kind, 0, 1 if kind == JOIN else 2)
-        self.time += self.prices.added(kind, elements, width)

@@ -48,8 +48,9 @@ from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
-#: Seconds after which the proof runs no further cut of the model on a runtime.
-_PROOF_SECONDS = 2.0
+#: Seconds after which the proof runs no further cut of the model on a runtime, and multiply-accumulates from which it
+#: runs one round of inputs: the bytes are proved before that, so what is left to see is that the kernels take the file.
+_PROOF_SECONDS, _MANY_MACS = 2.0, 20_000_000
 
 
 class LowestLibrary(NamedTuple):
@@ -132,7 +133,8 @@ def climb(
     if ladder.chosen is None or not proved:
         return ladder
     try:
-        proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, ExecutionEffort(goal.seed, _PROOF_SECONDS))
+        effort = ExecutionEffort(goal.seed, _PROOF_SECONDS, 1 if ladder.macs > _MANY_MACS else 2)
+        proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, effort)
     except BrokenPlanError as problem:
         name = ladder.chosen.name
         if name in UNPLANNED:

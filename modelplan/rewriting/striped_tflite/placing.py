@@ -48,7 +48,7 @@ def problem_of(
     Where the bytes that are alive at once are not `worth` it, what lies apart from working buffers is left out, and
     what `group_problem` leaves out.
     """
-    lives, allowed = byte_lives(list(accesses(program, telling=True))), allowed_overlaps(program, overlaps)
+    lives, allowed = byte_lives(accesses(program, telling=True)), allowed_overlaps(program, overlaps)
     problem = group_problem(lives, program.groups, alignment, allowed, scratch, worth)
     if not worth(bounds.load_bound(problem)):
         return problem
@@ -178,21 +178,31 @@ def scratch_of(program: TfliteProgram, runtime: Runtime, known: dict[object, tup
     buffers: list[tuple[int, int]] = []
     if runtime.scratch is None:
         return buffers
+    sizes: dict[int, tuple[int, ...]] = {}  # by step: a loop runs the same one again and again
     for tick, step in placed_steps(program):
-        if step.kind == "WHILE":
-            continue
-        key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
-        if key not in known:
-            graph = step_graph(program, step)
-            known[key] = runtime.scratch(graph, graph.ops[0], runtime.kernels)
-        buffers += [(tick, -(-size // runtime.alignment) * runtime.alignment) for size in known[key] if size]
+        if id(step) not in sizes:
+            sizes[id(step)] = _scratch_of_step(program, step, runtime, known) if step.kind != "WHILE" else ()
+        buffers += [(tick, size) for size in sizes[id(step)]]
     return buffers
+
+
+def _scratch_of_step(
+    program: TfliteProgram, step: TfliteStep, runtime: Runtime, known: dict[object, tuple[int, ...]]
+) -> tuple[int, ...]:
+    """Bytes of the working buffers of a step, none of them empty."""
+    key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
+    if key not in known:
+        graph = step_graph(program, step)
+        sizes = runtime.scratch(graph, graph.ops[0], runtime.kernels) if runtime.scratch else ()
+        known[key] = tuple(-(-size // runtime.alignment) * runtime.alignment for size in sizes if size)
+    return known[key]
 
 
 def is_aligned(program: TfliteProgram, runtime: Runtime) -> bool:
     """Whether the maps of kernels that need it lie at multiples of the runtime's alignment in their groups."""
     steps = (s for step in program.steps for s in (step.loop.body if step.loop else (step,)))
-    maps = {t for s in steps if s.kind in runtime.library.aligned for t in (*s.reads, *s.outputs)}
+    kinds = runtime.library.aligned
+    maps = {t for s in steps if s.kind in kinds for t in (*s.reads, *s.outputs)}
     return not any(program.group_offsets[t].delta % runtime.alignment for t in maps & program.group_offsets.keys())
 
 

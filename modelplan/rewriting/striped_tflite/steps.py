@@ -101,6 +101,7 @@ class TfliteProgram(StripedProgram[TfliteStep]):
     constants: dict[tuple[int, ...], int] = field(default_factory=dict)
     file_ops: tuple[int, ...] = ()
     _tensors: dict[int, Tensor] = field(default_factory=dict, repr=False)
+    _nbytes: dict[int, int] = field(default_factory=dict, repr=False)
 
     def new_group(self) -> GroupOffset:
         """The first byte of one more group."""
@@ -148,13 +149,20 @@ class TfliteProgram(StripedProgram[TfliteStep]):
 
     def nbytes(self, value: int) -> int:
         """Bytes of a value."""
-        return self.tensor(value).nbytes
+        if value not in self._nbytes:
+            self._nbytes[value] = self.tensor(value).nbytes
+        return self._nbytes[value]
 
 
 def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int]]:
     """(tick, step, iteration) of every operator that runs, those of loops as often as they run."""
     for tick, step, iteration, _ in _executed(program):
         yield tick, step, iteration
+
+
+def count_executed(program: TfliteProgram) -> int:
+    """How many operators run, those of loops as often as they run."""
+    return sum(2 + s.loop.iterations * (1 + len(s.loop.body)) if s.loop else 1 for s in program.steps)
 
 
 def placed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep]]:
@@ -223,12 +231,13 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
         yield from _whole(program, t, -1, writes=True)
     tick = -1
     known: dict[int, list[MemoryAccess]] = {}  # of steps that access the same bytes whenever they run
+    ends: dict[int, set[int]] = {}  # of steps the groups that they access otherwise in each iteration
     for tick, step, iteration, passed in _executed(program):
         if telling and passed is not None:
-            if step.starts:
-                # Accesses to maps that the loop reads and makes change from iteration to iteration, others do not.
-                ends = {program.group_offsets[t].group for t in passed.ends}
-                yield from (a for a in _of_step(program, tick, step, iteration) if a.group in ends)
+            if id(step) not in ends:
+                ends[id(step)] = _changing_groups(program, step, passed)
+            if mine := ends[id(step)]:
+                yield from (a for a in _of_step(program, tick, step, iteration) if a.group in mine)
             continue
         if step.starts or step.kind == "WHILE":
             yield from _of_step(program, tick, step, iteration)
@@ -239,6 +248,12 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
             yield MemoryAccess(group, lo, hi, tick, writes, value)
     for t in program.graph.outputs:
         yield from _whole(program, t, tick + 1, writes=False)
+
+
+def _changing_groups(program: TfliteProgram, step: TfliteStep, loop: TfliteLoop) -> set[int]:
+    """The groups of maps that a loop reads and makes of which a step takes another block in each iteration."""
+    ends = {program.group_offsets[t].group for t in loop.ends} if step.starts else set()
+    return ends & {program.group_offsets[t].group for t in (*step.reads, *step.outputs) if t in program.group_offsets}
 
 
 def _whole(program: TfliteProgram, value: int, step: int, *, writes: bool) -> Iterator[MemoryAccess]:
@@ -296,11 +311,14 @@ def block_runs(shape: Sequence[int], part: Sequence[int], begin: Sequence[int], 
     """
     axis = max((i for i, n in enumerate(shape) if n != part[i]), default=0)  # behind it the block is as wide as all
     inner = width * prod(shape[axis + 1 :])
+    if prod(part[:axis]) == 1:
+        low = first_byte(shape[: axis + 1], begin[: axis + 1], inner)
+        return [(low, low + part[axis] * inner)]
     at = np.zeros(1, np.int64)
     for extent, first, count in zip(shape[:axis], begin, part, strict=False):
         at = (at[:, None] * extent + np.arange(first, first + count)).ravel()
-    low = (at * shape[axis] + begin[axis]) * inner
-    return list(zip(low.tolist(), (low + part[axis] * inner).tolist(), strict=True))
+    lows = (at * shape[axis] + begin[axis]) * inner
+    return list(zip(lows.tolist(), (lows + part[axis] * inner).tolist(), strict=True))
 
 
 def first_byte(shape: Sequence[int], begin: Sequence[int], width: int) -> int:

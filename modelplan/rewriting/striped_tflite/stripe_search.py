@@ -20,7 +20,7 @@ from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram, executed_steps
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram, count_executed
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
@@ -64,8 +64,8 @@ _MOST_BUFFERS, _GAIN = 150_000, 0.01
 _WITHOUT_GAIN = 160
 #: Neighbours that seem to break a cap, or to need so many times what the plan needs, are not tried: hardly any gains.
 _HOPELESS = 1.1
-#: Seconds of work before further processes are started.
-_ALONE = 2.0
+#: Seconds of work before further processes are started: each imports half a second long, and knows nothing then.
+_ALONE = 6.0
 #: Kinds of plans that improvement starts from in turn.
 _STARTS = 3
 #: Stripes are joined one by one up to so many.
@@ -307,7 +307,7 @@ class StripeSearch:
         cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
         work = macs <= self.goal.max_macs * self.model.macs
         work = work and self.model.slower(program) <= 1 + self.goal.max_time
-        work = work and sum(1 for _ in executed_steps(program)) <= self.goal.effort.steps
+        work = work and count_executed(program) <= self.goal.effort.steps
         legal = self.model.runs(program) and placing.is_aligned(program, self.model.runtime)
         legal = legal and placing.moves_front_to_back(program, self.overlaps)
         return work and legal and (cap is None or len(program.steps) <= cap)
@@ -592,7 +592,7 @@ def _prices(bits: int, whole: Graph) -> Prices:
     def time(graph: Graph, index: int) -> float:
         return known(index) if graph is whole else durations.op_time(graph, index)
 
-    return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.added_time), durations.ITERATION)
+    return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.terms_of), durations.ITERATION)
 
 
 def _spans(stretches: Stretches) -> tuple[tuple[int, int], ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from modelplan.model import IntArray
 from modelplan.primitives import _core
 
 
@@ -31,11 +32,10 @@ class LiveBytes(NamedTuple):
     end: int
 
 
-def byte_lives(accesses: Sequence[MemoryAccess]) -> list[LiveBytes]:
-    """The lifetimes of all bytes, one segment for each longest run of a lifetime. Step -1: the caller writes inputs.
+def byte_lives(accesses: Iterable[MemoryAccess]) -> IntArray:
+    """The lifetimes of all bytes, a row as `LiveBytes` for each longest run of one. Step -1: the caller writes inputs.
 
     A byte lives from a write until its last read before the next one, or for its writer's step alone.
     """
-    touched = [(group, lo, hi, step, writes) for group, lo, hi, step, writes, _ in accesses]
-    lives = _core.byte_lives(np.array(touched, dtype=np.int64).reshape(-1, 5))
-    return list(map(LiveBytes._make, lives.reshape(-1, 5).tolist()))
+    touched = [access[:5] for access in accesses]
+    return _core.byte_lives(np.array(touched, dtype=np.int64).reshape(-1, 5)).reshape(-1, 5)

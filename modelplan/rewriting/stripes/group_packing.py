@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.model import Budget, Problem, bounds
+from modelplan.model import Budget, IntArray, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.primitives import _core
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
@@ -41,7 +41,7 @@ class GroupPacking:
 
 
 def group_problem(
-    lives: Sequence[LiveBytes],
+    lives: IntArray | Sequence[LiveBytes],
     groups: int,
     alignment: int | Sequence[int],
     overlaps: Iterable[AllowedOverlap],
@@ -55,33 +55,34 @@ def group_problem(
     of the problem, since the caller writes the inputs at step 0. Where the bytes that last from a step to the next
     are not `worth` it, what may share bytes is left out.
     """
-    own = [LiveBytes(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
-    all_lives, count = [*lives, *own], groups + len(scratch)
-    rows = np.array([(g, 0, 0, -1, 0) for g in range(count)] + [tuple(s) for s in all_lives], dtype=np.int64)
-    group, lo, hi, start, end = rows.reshape(-1, 5).T
+    count = groups + len(scratch)
+    bases = [(g, 0, 0, -1, 0) for g in range(count)]
+    own = [(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
+    rows = np.concatenate([np.array(part, dtype=np.int64).reshape(-1, 5) for part in (bases, lives, own)])
+    group, lo, hi, start, end = rows.T
     aligned = np.ones(len(rows), dtype=np.int64)
     aligned[:count] = alignment
     names = [f"group {g}" for g in range(count)]
-    problem = Problem(
-        tuple(names[g] for g in group.tolist()),
+    meetings = np.zeros((0, 4), dtype=np.int64)
+    if worth(_lasting_bytes(hi - lo, start, end)):
+        allowed = np.array(list(overlaps), dtype=np.int64).reshape(-1, 5)
+        meetings = _core.meetings(rows[count:], count, allowed).reshape(-1, 4)
+    return Problem(
+        tuple(map(names.__getitem__, group.tolist())),
         hi - lo,
         start + 1,
         end + 1,
         aligned,
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
+        meetings=meetings,
     )
-    if not worth(_lasting_bytes(problem)):
-        return problem
-    allowed = np.array(list(overlaps), dtype=np.int64).reshape(-1, 5)
-    return replace(problem, meetings=_core.meetings(rows[count:], count, allowed).reshape(-1, 4))
 
 
-def _lasting_bytes(problem: Problem) -> int:
+def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
     """The most bytes that are alive in a step and in the next one: of those no two meet, so no packing needs less."""
-    change = np.zeros(int(problem.end.max(initial=1)), dtype=np.int64)
-    np.add.at(change, problem.start, problem.size)
-    np.add.at(change, problem.end - 1, -problem.size)
-    return int(change.cumsum().max())
+    last = int(end.max(initial=0)) + 2
+    born, gone = (np.bincount(at, size, last) for at in (start + 1, end))
+    return int((born - gone).cumsum().max())
 
 
 def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveBytes]) -> Problem:
@@ -95,17 +96,21 @@ def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveByte
     count = len(problem) - scratch
     group, lo = problem.groups[:count, 1:].T
     hi, start, end = lo + problem.size[:count], problem.start[:count] - 1, problem.end[:count] - 1
-    order = np.argsort(group, kind="stable")
-    borders = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 2))
     steps = problem.start[count:] - 1
+    order = np.argsort(group, kind="stable")
+    borders = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 2)).tolist()
     pairs = [np.zeros(0, dtype=np.int64)]
+    lows, highs = lo[order], hi[order]
+    by_step = np.argsort(steps, kind="stable")
+    ascending = steps[by_step]
     for value, low, high, first, behind in values:
-        near = np.flatnonzero((first <= steps) & (steps < behind))
+        near = by_step[slice(*np.searchsorted(ascending, (first, behind)).tolist())]
         if len(near):
-            mine = order[borders[value] : borders[value + 1]]
-            mine = mine[(lo[mine] < high) & (low < hi[mine])]
+            runs = slice(borders[value], borders[value + 1])
+            mine = order[runs][(lows[runs] < high) & (low < highs[runs])]
             pairs.append((near[:, None] * count + mine).ravel())
-    own, run = np.divmod(np.unique(np.concatenate(pairs)), count)
+    keys = np.sort(np.concatenate(pairs))  # np.unique would import masked arrays
+    own, run = np.divmod(keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]], count)
     dead = (steps[own] < start[run]) | (end[run] <= steps[own])
     return replace(problem, conflicts=np.column_stack((count + own[dead], run[dead])))
 

@@ -32,6 +32,10 @@ def row_spans(graph: Graph, op: Op, axis: int) -> dict[int, RowSpan] | None:
 
     None where there is no map, or rows of an operand are not read run after run.
     """
+    return graph.memoised_of(op, ("row spans", axis), lambda: _row_spans(graph, op, axis))
+
+
+def _row_spans(graph: Graph, op: Op, axis: int) -> dict[int, RowSpan] | None:
     access = access_of(graph, op)
     if access is None:
         return None

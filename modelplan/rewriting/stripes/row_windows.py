@@ -15,6 +15,9 @@ from typing import Literal
 
 from modelplan.ops.access.spans import same_padding
 
+#: How the rows of an operator depend on those of its operands, see `Layer`.
+LayerKind = Literal["window", "pointwise", "pad", "cut", "grow"]
+
 
 class IllegalStripeError(ValueError):
     """No stripes of this form; says why."""
@@ -40,7 +43,7 @@ class Layer:
       `own` it makes `reach` rows of the last one.
     """
 
-    kind: Literal["window", "pointwise", "pad", "cut", "grow"]
+    kind: LayerKind
     operands: tuple[int, ...]
     rows_in: int
     rows_out: int

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
+from modelplan.primitives import _core
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 
 
@@ -136,6 +137,14 @@ def as_strategy(stretch: StripedStretch, strategy: type[Strategy], **changes: ob
     return strategy(**{name: getattr(stretch, name) for name in stated} | changes)
 
 
+@dataclass
+class KnownToCore:
+    """What the core was told of the operators of a stretch, however it is cut; prices with whose they are."""
+
+    stretch: _core.Stretch | None = None
+    prices: tuple[object, _core.StripePrices] | None = None
+
+
 @dataclass(frozen=True)
 class StretchLayers(Generic[StrategyT]):
     """A stretch with how the rows of its operators depend on each other: its operators, their layers, its results.
@@ -157,6 +166,7 @@ class StretchLayers(Generic[StrategyT]):
     origin: dict[int, int] = field(default_factory=dict)
     across: dict[int, Layer] = field(default_factory=dict)
     axes: dict[int, int] = field(default_factory=dict)
+    core: KnownToCore = field(default_factory=KnownToCore, compare=False, repr=False)
 
     @cached_property
     def kept(self) -> frozenset[int]:
@@ -171,6 +181,11 @@ class StretchLayers(Generic[StrategyT]):
     def height(self, t: int) -> int:
         """How many rows a value has."""
         return self.graph.tensors[t].shape[self.axis_of(t)]
+
+    def is_read_later(self, t: int) -> bool:
+        """Whether a value is an output of the model or read behind the stretch."""
+        later = (r not in self.layers and r > self.ops[-1] for r in self.graph.readers[t])
+        return t in self.graph.outputs or any(later)
 
     def row_operands(self, op: int) -> list[int]:
         """The values that an operator reads row by row."""

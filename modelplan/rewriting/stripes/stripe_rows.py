@@ -1,15 +1,29 @@
-"""The rows of each map that each stripe of a stretch makes, reads and keeps."""
+"""The rows of each map that each stripe of a stretch makes, reads and keeps, as the core finds them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import accumulate, pairwise
-from typing import cast
+from typing import get_args
 
-from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, input_window
-from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, RollingStripes, StretchLayers, UnrolledLayers
+import numpy as np
+
+from modelplan.model import IntArray
+from modelplan.primitives import _core
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, LayerKind
+from modelplan.rewriting.stripes.stretches import (
+    AnyLayers,
+    HaloStripes,
+    RollingStripes,
+    UnrolledLayers,
+    UnrolledStripes,
+)
+
+_KINDS = {kind: number for number, kind in enumerate(get_args(LayerKind))}
+
+#: How the core is told of a stretch's form: its cuts, operators that are padded explicitly and those whose rows are
+#: kept, whether stripes are rolling and whether they run backward.
+CoreForm = tuple[list[int], list[int], list[int], bool, bool]
 
 
 @dataclass
@@ -27,262 +41,66 @@ def stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
     Raises:
         IllegalStripeError: the rows do not come out in order, or a map is not made to its end.
     """
-    known, key = base.graph.known_of(base.graph.ops[base.ops[0]]), ("stripe rows", base.stretch, tuple(base.ops))
-    if known is None:
-        return _stripe_rows(base)
-    if key not in known:
-        known[key] = _stripe_rows(base)
-    return cast("list[StripeRows]", known[key])
+    answer = core_stretch(base).rows(*core_form(base.ops, base.stretch))
+    if isinstance(answer, str):
+        raise IllegalStripeError(answer)
+    count, seen, computed, windows = answer
+    stripes = [StripeRows() for _ in range(count)]
+    for stripe, t, first, end in seen.reshape(-1, 4).tolist():
+        stripes[stripe].seen[t] = first, end
+    for stripe, t, first, end in computed.reshape(-1, 4).tolist():
+        stripes[stripe].computed[t] = first, end
+    for stripe, op, lo, hi, above, below, skip, computed_rows, padded in windows.reshape(-1, 9).tolist():
+        stripes[stripe].windows[op] = InputWindow(lo, hi, above, below, skip, computed_rows, bool(padded))
+    return stripes
 
 
-def _stripe_rows(base: UnrolledLayers) -> list[StripeRows]:
-    stretch = base.stretch
-    if isinstance(stretch, RollingStripes):
-        return _rolling(base.as_stretch(stretch))
-    if not isinstance(stretch, HaloStripes):
+def core_form(ops: tuple[int, ...], stretch: UnrolledStripes) -> CoreForm:
+    """A stretch in stripes as the core takes it."""
+    if not isinstance(stretch, HaloStripes | RollingStripes):
         raise TypeError(f"stripes of the unknown strategy {type(stretch).__name__}")
-    stripes: list[StripeRows] = []
-    upto = dict.fromkeys(base.inner, 0)  # how far each map has been made
-    last, total = base.graph.ops[base.ops[-1]].outputs[0], stretch.cuts[-1]
-    if stretch.backward and (isinstance(stretch, KeptHalo) or base.exits != {last}):
-        raise IllegalStripeError("stripes from the last to the first keep no rows and have one result")
-    shares = list(pairwise(stretch.cuts))
-    for low, high in reversed(shares) if stretch.backward else shares:
-        if stretch.backward:
-            upto[last] = low
-        rows = _one_stripe(base, (total, low, high), last, upto)
-        for t, (_, end) in rows.computed.items():
-            upto[t] = max(upto[t], end)
-        stripes.append(rows)
-    _check_finished(base, upto, {last} if stretch.backward else set())
-    if not stretch.backward:
-        _keep_for_later(base, stripes)
-    return stripes
+    kept = [op for op in ops if stretch.keeps_rows_of(op)]
+    backward = isinstance(stretch, HaloStripes) and stretch.backward
+    return list(stretch.cuts), list(stretch.pad), kept, isinstance(stretch, RollingStripes), backward
 
 
-def _check_finished(base: UnrolledLayers, upto: dict[int, int], but: set[int]) -> None:
-    """Refuses stripes that do not make all rows of a result, `but` some that are known to be made."""
-    for t in base.exits - but:
-        if upto[t] != base.height(t):
-            raise IllegalStripeError(f"rows of {base.graph.tensors[t].name!r} are left out")
+def core_stretch(base: AnyLayers) -> _core.Stretch:
+    """The operators of a stretch and their maps as the core takes them, whichever way the stretch is cut."""
+    if base.core.stretch is None:
+        base.core.stretch = _core.Stretch(*map(_table, _columns(base)))
+    return base.core.stretch
 
 
-def _one_stripe(base: UnrolledLayers, share: tuple[int, int, int], last: int, upto: dict[int, int]) -> StripeRows:
-    rows, (total, _, high) = StripeRows(), share
-    wanted: dict[int, tuple[int, int]] = {}
-    for index in reversed(base.ops):
-        y, layer = base.graph.ops[index].outputs[0], base.layers[index]
-        lo, hi = wanted.get(y, (upto[y], upto[y]))
-        if y == last:
-            lo, hi = share[1:]
-        elif y in base.exits:
-            height = layer.rows_out
-            whole = height if high == total else -(-height * high // total) if y not in wanted else hi
-            lo, hi = min(lo, upto[y]), max(hi, whole)
-        start = max(lo, upto[y]) if y in base.kept else lo
-        if start >= hi:
-            rows.seen[y] = (lo, hi)
-            continue
-        rows.seen[y], rows.computed[y] = (lo, max(hi, start)), (start, hi)
-        window = input_window(layer, start, hi, pad=index in base.stretch.pad)
-        rows.windows[index] = window
-        for position in layer.operands:
-            x = base.graph.ops[index].inputs[position]
-            a, b = wanted.get(x, (window.lo, window.hi))
-            wanted[x] = (min(a, window.lo), max(b, window.hi))
-    return rows
+def _table(rows: list[tuple[int, ...]]) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), -1 if rows else 3)
 
 
-def _keep_for_later(base: UnrolledLayers, stripes: Sequence[StripeRows]) -> None:
-    """Extends the rows kept of a map by those that a later stripe needs of it."""
-    for now, later in reversed(list(pairwise(stripes))):
-        for t in base.inner:
-            if t not in now.seen or t not in later.seen or t not in base.kept:
-                continue
-            lo, hi = now.seen[t]
-            now.seen[t] = (min(lo, later.seen[t][0]), hi)
-
-
-def _rolling(base: StretchLayers[RollingStripes]) -> list[StripeRows]:
-    """Rows at the pace of the first operator: all that depends on it follows, what else is read on demand."""
-    cuts, height = base.stretch.cuts, base.layers[base.ops[0]].rows_out
-    if cuts[-1] != height:
-        raise IllegalStripeError("stripes at the pace of the first operator count its rows")
-    rows_made = _as_soon_as_possible(base, (*cuts[1:], *([height] * len(base.ops))))
-    _postpone(base, rows_made)
-    upto = dict.fromkeys(base.inner, 0)
-    ticks = [_one_tick(base, rows_made, tick, upto) for tick in range(len(rows_made[base.ops[0]]))]
-    stripes = [rows for rows in ticks if rows.windows]
-    _check_finished(base, upto, set())
-    _keep_for_later(base, stripes)
-    return stripes
-
-
-def _followers(base: UnrolledLayers) -> tuple[int, ...]:
-    """The first operator of a stretch and all that depend on it."""
-    computed: set[int] = set()
-    followers: list[int] = []
+def _columns(base: AnyLayers) -> tuple[list[tuple[int, ...]], ...]:
+    """Rows of operators, of maps, and of (operator, map, whether by rows), by their places in the first two."""
+    graph, axis = base.graph, base.axis_of
+    place = {op: at for at, op in enumerate(base.ops)}
+    maps = list(dict.fromkeys(t for op in base.ops for t in (*base.row_operands(op), base.output(op))))
+    number = {t: at for at, t in enumerate(maps)}
+    operators, rows, reads = (list[tuple[int, ...]]() for _ in range(3))
     for op in base.ops:
-        reads = set(base.row_operands(op))
-        if op == base.ops[0] or reads & computed:
-            computed.add(base.graph.ops[op].outputs[0])
-            if base.layers[op].kind != "cut":  # which is made for those that read it
-                followers.append(op)
-    return tuple(followers)
+        inputs = graph.ops[op].inputs
+        first = number.get(inputs[0], -1) if inputs else -1
+        operators.append((op, *_layer_row(base.layers[op]), number[base.output(op)], first))
+        by_rows = base.layers[op].operands
+        reads += [(place[op], number[t], at in by_rows) for at, t in enumerate(inputs) if t in number]
+    for t in maps:
+        shape = graph.tensors[t].shape
+        height = base.height(t) if axis(t) < len(shape) else 1  # what enters may have fewer axes
+        turned = any(base.layers[r].places for r in graph.readers[t] if r in base.layers)
+        inner = t in base.inner
+        maker, owner = (place.get(graph.producers[at], -1) if inner else -1 for at in (t, base.origin.get(t, t)))
+        flags = inner, t in base.exits, base.is_read_later(t), turned
+        columns = shape[3 - axis(t)] if len(shape) == 4 and axis(t) in (1, 2) else 1
+        channels = shape[-1] if shape else 1
+        rows.append((t, height, *flags, graph.tensors[t].nbytes // max(height, 1), columns, channels, maker, owner))
+    return operators, rows, reads
 
 
-def _as_soon_as_possible(base: UnrolledLayers, ends: Sequence[int]) -> dict[int, list[int]]:
-    """How many rows each follower has made behind each tick, in which the first operator's rows reach `ends`."""
-    followers = _followers(base)
-    followed = {base.output(op) for op in followers}
-    step, height = max(b - a for a, b in pairwise((0, *ends))), ends[-1]
-    most = {op: -(-step * base.layers[op].rows_out // height) for op in followers}
-    upto = dict.fromkeys(base.inner, 0)
-    rows_made: dict[int, list[int]] = {op: [] for op in followers}
-    first, *others = followers
-    paces = [_Pace.of(base, op, followed, most[op]) for op in others]
-    for end in ends:
-        upto[base.output(first)] = end
-        rows_made[first].append(end)
-        for pace in paces:
-            have = [upto[t] for t in pace.reads]
-            have += [upto[t] + above for t, above in pace.through_cuts]
-            limit = _limit(pace.layer, upto[pace.output] + pace.most)
-            upto[pace.output] = _ready(pace.layer, upto[pace.output], limit, min(have, default=0), pad=pace.pad)
-            rows_made[pace.op].append(upto[pace.output])
-    return rows_made
-
-
-@dataclass(frozen=True, slots=True)
-class _Pace:
-    """An operator that follows the first one: the rows that it makes in a tick at most, and the maps that it waits for.
-
-    `through_cuts` are maps that it reads without the padding `above` them, which an operator between takes off.
-    """
-
-    op: int
-    output: int
-    layer: Layer
-    pad: bool
-    most: int
-    reads: tuple[int, ...]
-    through_cuts: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, base: UnrolledLayers, op: int, followed: set[int], most: int) -> _Pace:
-        graph, layer = base.graph, base.layers[op]
-        producers = (graph.producers[t] for t in base.row_operands(op))
-        cuts = (cut for cut in producers if cut in base.layers and base.layers[cut].kind == "cut")
-        through = tuple((graph.ops[cut].inputs[0], base.layers[cut].above) for cut in cuts)
-        reads = tuple(set(base.row_operands(op)) & followed)
-        return cls(op, base.output(op), layer, op in base.stretch.pad, most, reads, through)
-
-
-def _postpone(base: UnrolledLayers, rows_made: dict[int, list[int]]) -> None:
-    """Lets the operators of a branch wait for the other branch, where that keeps fewer bytes.
-
-    Where two branches are added, one of them has the longer windows. The other need not make its rows before the sum:
-    the rows of its operand are kept anyway, for these windows. No more rows are made at once for it.
-    """
-    waiting: dict[int, list[int]] = {}  # operators that wait, with their rows as they were
-    unpaid = set[int]()  # those of them whose wait pays only if an operator before them waits too
-    for op in reversed(list(rows_made)):
-        readers, before = base.graph.readers[base.output(op)], rows_made[op]
-        if base.output(op) in base.exits or any(reader not in rows_made for reader in readers):
-            continue
-        if not any(reader in waiting or len(base.row_operands(reader)) > 1 for reader in readers):
-            continue
-        windows = zip(*(_windows(base, rows_made, reader) for reader in readers), strict=True)
-        needed = list(accumulate((max((w.hi for w in tick if w), default=0) for tick in windows), max))
-        gain, kept = 0, _kept_bytes(base, rows_made, op)
-        for delay in range(1, len(before) if needed != before else 0):
-            later = list(map(max, needed, [0] * delay + before))
-            try:
-                saved = kept - _kept_bytes(base, rows_made | {op: later}, op)
-            except IllegalStripeError:  # rows of padding alone
-                break
-            if saved < gain or _made_at_once(later) > _made_at_once(before):
-                break
-            waiting.setdefault(op, before)
-            gain, rows_made[op] = saved, later
-            if later == needed:
-                break
-        unpaid = set() if gain > 0 else unpaid | ({op} & waiting.keys())
-    rows_made.update({op: waiting[op] for op in unpaid})
-
-
-def _made_at_once(ends: Sequence[int]) -> list[int]:
-    """The numbers of rows that are made in each tick, the largest first."""
-    return sorted((b - a for a, b in pairwise((0, *ends))), reverse=True)
-
-
-def _windows(base: UnrolledLayers, rows_made: dict[int, list[int]], op: int) -> list[InputWindow | None]:
-    """The window that an operator reads in each tick, None in one in which it makes nothing."""
-    pad = op in base.stretch.pad
-    return [input_window(base.layers[op], a, b, pad=pad) if a < b else None for a, b in pairwise((0, *rows_made[op]))]
-
-
-def _kept_bytes(base: UnrolledLayers, rows_made: dict[int, list[int]], op: int) -> int:
-    """Bytes of an operator's result and its operands that are kept from a tick to the next, in all ticks together."""
-    total = 0
-    for t in {base.output(op), *base.row_operands(op)} - base.exits:
-        producer = base.graph.producers[t]
-        there = rows_made[producer] if producer in rows_made else [base.height(t)] * len(rows_made[op])
-        reads = [_windows(base, rows_made, reader) for reader in base.graph.readers[t] if reader in rows_made]
-        first, rows = base.height(t), 0
-        for upto, windows in zip(reversed(there), reversed(list(zip(*reads, strict=True))), strict=True):
-            rows += max(upto - first, 0)
-            first = min([first, *(w.lo for w in windows if w)])
-        total += rows * (base.graph.tensors[t].nbytes // base.height(t))
-    return total
-
-
-def _one_tick(base: UnrolledLayers, rows_made: dict[int, list[int]], tick: int, upto: dict[int, int]) -> StripeRows:
-    """The rows of all maps in a tick, behind which followers have `rows_made` rows."""
-    rows = StripeRows()
-    for op, ends in rows_made.items():
-        y, end = base.output(op), ends[tick]
-        if end > upto[y]:
-            rows.windows[op] = input_window(base.layers[op], upto[y], end, pad=op in base.stretch.pad)
-            rows.computed[y] = upto[y], end
-            upto[y] = end
-    for op in reversed(base.ops):
-        if op not in rows_made:
-            _on_demand(base, op, rows, upto)
-    first = {t: rows.computed[t][0] if t in rows.computed else upto[t] for t in base.inner}
-    for op, window in rows.windows.items():
-        for t in base.graph.ops[op].inputs:
-            if t in first and window.lo < first[t]:
-                first[t] = window.lo
-    rows.seen = {t: (lo, upto[t]) for t, lo in first.items()}
-    return rows
-
-
-def _limit(layer: Layer, end: int) -> int:
-    """A row count near `end` such that no stripe consists of padding alone."""
-    if layer.kind == "pad":
-        end = max(end, layer.above + 1)
-        return layer.rows_out if end >= layer.above + layer.rows_in else end
-    return min(end, layer.rows_out)
-
-
-@lru_cache(maxsize=1 << 16)
-def _ready(layer: Layer, first: int, limit: int, most: int, *, pad: bool) -> int:
-    """The end of the rows from `first` on, up to `limit`, that an operator can compute from `most` of its operand."""
-    for end in range(limit, first, -1):
-        try:
-            if input_window(layer, first, end, pad=pad).hi <= most:
-                return end
-        except IllegalStripeError:
-            continue
-    return first
-
-
-def _on_demand(base: UnrolledLayers, op: int, rows: StripeRows, upto: dict[int, int]) -> None:
-    """The rows of an operator that the windows of this tick read and that are not there yet."""
-    y = base.graph.ops[op].outputs[0]
-    wanted = max((w.hi for r, w in rows.windows.items() if y in base.graph.ops[r].inputs), default=0)
-    if wanted > upto[y]:
-        rows.windows[op] = input_window(base.layers[op], upto[y], wanted, pad=op in base.stretch.pad)
-        rows.computed[y] = upto[y], wanted
-        upto[y] = wanted
+def _layer_row(layer: Layer) -> Iterator[int]:
+    yield from (_KINDS[layer.kind], layer.rows_in, layer.rows_out, layer.row_macs)
+    yield from (layer.reach, layer.stride, layer.above, layer.own, layer.paddable, layer.blocks, sum(layer.across))

@@ -25,6 +25,7 @@ CONSTANTS = {
 
 def parameters(header: str) -> list[tuple[str, str]]:
     """The parameters of a signature with their types and defaults; the type is empty where the module has no word."""
+    header = re.sub(r"numpy\.ndarray\[dtype=float64[^]]*\]", "FloatArray", header)
     header = re.sub(r"numpy\.ndarray\[[^]]*\]", "IntArray", header).replace("modelplan.primitives._core.", "")
     arguments = ast.parse(f"{header.replace('collections.abc.Sequence', 'list')}: ...").body[0].args  # type: ignore[attr-defined]
     defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + arguments.defaults

@@ -13,6 +13,7 @@ from striped_files import graph_of, three_convolutions
 
 from modelplan.formats import load_model
 from modelplan.model import bounds
+from modelplan.ops.op_facts import Terms
 from modelplan.rewriting.striped_tflite import candidates, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Space
@@ -26,7 +27,7 @@ from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo,
 PRICES = Prices(
     lambda kind, channels, tensors: len(kind) + channels + tensors,
     lambda graph, op: float(graph.tensors[graph.ops[op].outputs[0]].nbytes),
-    lambda kind, elements, width: len(kind) + elements / width,
+    lambda kind: Terms(len(kind), copy=1.0),
     10.0,
 )
 

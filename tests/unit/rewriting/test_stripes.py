@@ -119,7 +119,7 @@ def test_a_block_is_made_of_runs_of_bytes() -> None:
 
 def test_bytes_live_from_their_writing_to_their_last_reading() -> None:
     rows = [MemoryAccess(0, 0, 8, 0, True, 0), MemoryAccess(0, 0, 4, 1, False, 0), MemoryAccess(0, 4, 8, 3, False, 0)]
-    assert [(s.lo, s.hi, s.start, s.end) for s in byte_lives(rows)] == [(0, 4, 0, 2), (4, 8, 0, 4)]
+    assert byte_lives(rows).tolist() == [[0, 0, 4, 0, 2], [0, 4, 8, 0, 4]]
 
 
 def test_rows_that_are_taken_along_save_an_operator_and_make_more() -> None:

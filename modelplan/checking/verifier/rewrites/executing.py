@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from modelplan.checking.verifier.rewrites.reading import Cell, Source, read_sour
 from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.units import counted
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, own_kernels
@@ -33,7 +35,6 @@ from modelplan.runtimes.tflm.runner import (
     tflm_version,
 )
 
-_ROUNDS = 2
 #: Said of a file whose plan counts on the order of kernels that the wheel does not have.
 _UNPLANNED = "without the plan, which holds for {} kernels only"
 #: What a run of a file gives: something of each invocation's outputs that is equal where the outputs are.
@@ -46,10 +47,20 @@ Feeds = Sequence[Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEffort:
-    """The seed of random inputs, and the seconds after which no further cut is run (None: all are)."""
+    """The seed of random inputs, and the seconds after which no further cut is run (None: all are).
+
+    So many `rounds` of random inputs are run, and where it is not a single one, also the least, 0 and the greatest.
+    With a limit of seconds files that are cut off get a single one.
+    """
 
     seed: int = 0
     seconds: float | None = None
+    rounds: int = 2
+
+    @property
+    def of_cuts(self) -> ExecutionEffort:
+        """The effort of running files that are cut off."""
+        return self if self.seconds is None else replace(self, rounds=1)
 
 
 def execute_on_tflm(
@@ -74,8 +85,8 @@ def execute_on_tflm(
     unplanned = plain is not rewritten.model
     rewritten = replace(rewritten, model=plain)
 
-    def run(data: bytes) -> Outputs:
-        done = run_tflm(data, rounds=_ROUNDS, seed=effort.seed, extremes=True)
+    def run(effort: ExecutionEffort, data: bytes) -> Outputs:
+        done = run_tflm(data, rounds=effort.rounds, seed=effort.seed, extremes=effort.rounds > 1)
         heads.append(done.head)
         return done.outputs
 
@@ -83,10 +94,12 @@ def execute_on_tflm(
         heads.append(run_tflm(data, rounds=0).head)
         return [outputs for outputs, _ in tflm_values(data, [[x.tobytes() for x in feed] for feed in feeds])]
 
-    runs: Runs = (run, run)
-    if compared.host.converts:
-        runs = converted_runs(original, rewritten, compared.host, effort.seed, run_given)
-    said = _compare(original, rewritten, compared, runs, effort)
+    def runs_with(effort: ExecutionEffort) -> Runs:
+        if compared.host.converts:
+            return converted_runs(original, rewritten, compared.host, effort, run_given)
+        return (partial(run, effort),) * 2
+
+    said = _compare(original, rewritten, compared, runs_with, effort)
     predicted = planner.predicted_head(rewritten.model)  # with reference kernels, which the wheel has
     if planner.padded(heads[1]) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {heads[1]:,} bytes, predicted are {predicted:,}")
@@ -121,10 +134,13 @@ def execute_on_litert(
     """
     if not litert_installed():
         raise Skipped(f"ai-edge-litert is not installed; {INSTALL_LITERT}")
-    runs: Runs = (lambda data: _on_litert(data, effort.seed),) * 2
-    if compared.host.converts:
-        runs = converted_runs(original, rewritten, compared.host, effort.seed, _given_to_litert)
-    said = _compare(original, rewritten, compared, runs, effort)
+
+    def runs_with(effort: ExecutionEffort) -> Runs:
+        if compared.host.converts:
+            return converted_runs(original, rewritten, compared.host, effort, _given_to_litert)
+        return (partial(_on_litert, effort),) * 2
+
+    said = _compare(original, rewritten, compared, runs_with, effort)
     return Executed(said, "the file on LiteRT's reference kernels, which know no plan")
 
 
@@ -132,16 +148,16 @@ def converted_runs(
     original: Source,
     rewritten: Source,
     host: HostSide,
-    seed: int,
+    effort: ExecutionEffort,
     run: Callable[[bytes, Feeds], list[list[Array]]],
 ) -> Runs:
     """How each of two files is run on the same inputs, which the program converts for the second as its outputs.
 
     Inputs are random, some beyond what the codes can say; all at the least, the middle and the greatest value.
     """
-    rng, main = np.random.default_rng(seed), original.parts[0]
+    rng, main = np.random.default_rng(effort.seed), original.parts[0]
     ends = list(zip((main.cells[t] for t in main.inputs), host.inputs, strict=True))
-    places = [None] * _ROUNDS + [-0.1, 0.5, 1.1]
+    places = [None] * effort.rounds + ([-0.1, 0.5, 1.1] if effort.rounds > 1 else [])
     feeds = [[_values(cell, end, rng, place) for cell, end in ends] for place in places]
     passed = [[x if e is None else e.quantised(x) for x, e in zip(feed, host.inputs, strict=True)] for feed in feeds]
 
@@ -176,20 +192,26 @@ def _given_to_litert(data: bytes, feeds: Feeds) -> list[list[Array]]:
         raise RefusalError(f"LiteRT: {problem}") from None
 
 
-def _compare(original: Source, rewritten: Source, compared: Compared, runs: Runs, effort: ExecutionEffort) -> str:
+def _compare(
+    original: Source,
+    rewritten: Source,
+    compared: Compared,
+    runs_with: Callable[[ExecutionEffort], Runs],
+    effort: ExecutionEffort,
+) -> str:
     began = time.monotonic()
-    count = _equal_runs("the outputs", original.model.data, rewritten.model.data, runs)
+    count = _equal_runs("the outputs", original.model.data, rewritten.model.data, runs_with(effort))
     cuts = stretch_ends(original, rewritten, compared)
     done = 0
     for cut in cuts:
         if effort.seconds is not None and time.monotonic() - began > effort.seconds:
             break
         ends = cut_off(original, *cut.original), cut_off(rewritten, *cut.rewritten)
-        count += _equal_runs(f"the map {cut.name!r}", *ends, runs)
+        count += _equal_runs(f"the map {cut.name!r}", *ends, runs_with(effort.of_cuts))
         done += 1
     left = f" of {len(cuts)}, the rest left out after {effort.seconds:g} seconds" if done < len(cuts) else ""
     ends_said = f", cut off at the end of {done} stretches too{left}" if cuts else ""
-    return f"{count} runs bit-equal{ends_said}"
+    return f"{counted(count, 'run')} bit-equal{ends_said}"
 
 
 def _equal_runs(what: str, before: bytes, after: bytes, runs: Runs) -> int:
@@ -210,8 +232,8 @@ def _equal_runs(what: str, before: bytes, after: bytes, runs: Runs) -> int:
     return len(wanted)
 
 
-def _on_litert(data: bytes, seed: int) -> Outputs:
+def _on_litert(effort: ExecutionEffort, data: bytes) -> Outputs:
     try:
-        return litert_outputs(data, _ROUNDS, seed)
+        return litert_outputs(data, effort.rounds, effort.seed)
     except LiteRTError as problem:
         raise RefusalError(f"LiteRT: {problem}") from None

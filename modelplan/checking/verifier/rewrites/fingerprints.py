@@ -58,13 +58,12 @@ class Fingerprints:
         A renamed map has those of the map that it is.
         """
         first = self.catalogue.unrenamed(content)
-        total = np.zeros(first.shape, dtype=np.uint64)
-        for axis, symbols in enumerate(first.axes):
-            shape = [1] * len(first.axes)
-            shape[axis] = len(symbols)
-            total = total + self._axis_prints(first.base, axis, symbols).reshape(shape)
-        total = total.reshape(content.shape) + np.array([first.base + 2], dtype=np.uint64) * _MIX[3]
-        prints: U64 = (total[..., None] * _MIX[0] + np.arange(width, dtype=np.uint64) * _MIX[1]) | np.uint64(2)
+        total = np.array([first.base + 2], dtype=np.uint64) * _MIX[3] * _MIX[0]
+        for axis, symbols in reversed(list(enumerate(first.axes))):  # so that few sums are as large as the tensor
+            behind = (1,) * (len(first.axes) - 1 - axis)
+            total = (self._axis_prints(first.base, axis, symbols) * _MIX[0]).reshape(-1, *behind) + total
+        prints: U64 = total.reshape(*content.shape, 1) + np.arange(width, dtype=np.uint64) * _MIX[1]
+        prints |= np.uint64(2)
         return prints if not content.filled else np.where(_filled(content)[..., None], prints, EMPTY)
 
     def wanted(self, content: Content) -> npt.NDArray[np.bool_] | None:

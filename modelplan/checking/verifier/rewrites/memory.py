@@ -279,14 +279,14 @@ class _Memory:
     def _places(self, t: int, start: int, places: tuple[Places, ...]) -> Addresses:
         """The address of every byte of a block, element by element."""
         width, shape = self.width[t], self.cells[t].shape
-        total: Addresses = np.zeros((1,) * len(shape), dtype=np.int64)
+        total: Addresses = np.full((1,) * len(shape), start, dtype=np.int64)
         stride = width
         for axis in reversed(range(len(shape))):
             at = [1] * len(shape)
             at[axis] = len(places[axis])
             total = total + np.array(places[axis], dtype=np.int64).reshape(at) * stride
             stride *= shape[axis]
-        return (total.reshape(-1, 1) + np.arange(width, dtype=np.int64) + start).reshape(-1)
+        return (total[..., None] + np.arange(width, dtype=np.int64) if width > 1 else total).reshape(-1)
 
     def _check_moves(self, event: Event, moves: Sequence[OrderedMove]) -> None:
         """Checks that no copy of an operator overwrites what it, or another of its copies, still has to read."""

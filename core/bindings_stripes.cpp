@@ -1,0 +1,154 @@
+// Stretches in stripes, as a class of the module: operators and maps in tables, their rows and what they cost.
+#include "bindings.hpp"
+#include "rows/stripe_prices.hpp"
+
+namespace modelplan {
+namespace {
+
+using namespace nb::literals;
+using Doubles = nb::ndarray<nb::numpy, const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+rows::StretchMap map_of(const Table& maps, std::size_t at, std::size_t operators) {
+  Row row(maps, at, 11);
+  const auto operator_or_nobody = [&] {
+    const std::int64_t number = row.number();
+    if (number >= static_cast<std::int64_t>(operators)) throw std::invalid_argument("a map is made by nobody");
+    return number < 0 ? rows::kNobody : as_size(number);
+  };
+  return {row.number(), row.number(), row.flag(),   row.flag(),           row.flag(),           row.flag(),
+          row.number(), row.number(), row.number(), operator_or_nobody(), operator_or_nobody(), {}};
+}
+
+rows::Layer layer_of(Row& row) {
+  rows::Layer layer;
+  layer.kind = static_cast<rows::Layer::Kind>(row.index(5));
+  layer.rows_in = row.number();
+  layer.rows_out = row.number();
+  layer.row_macs = row.number();
+  layer.window = {row.number(), row.number(), row.number()};
+  layer.own = row.flag();
+  layer.paddable = row.flag();
+  layer.blocks = row.flag();
+  layer.across = row.number();
+  if (layer.window.stride < 1) throw std::invalid_argument("windows of a layer do not go forward");
+  return layer;
+}
+
+// A stretch whose forms are asked for their rows and prices.
+class BoundStretch {
+ public:
+  BoundStretch(const Table& operators, const Table& maps, const Table& reads) {
+    for (std::size_t i = 0; i < maps.shape(0); ++i) stretch_.maps.push_back(map_of(maps, i, operators.shape(0)));
+    for (std::size_t i = 0; i < operators.shape(0); ++i) {
+      Row row(operators, i, 14);
+      stretch_.operators.push_back({row.number(), layer_of(row), row.index(maps.shape(0)), rows::kNobody, {}, {}});
+      if (const std::int64_t first = row.number(); first >= 0 && as_size(first) < maps.shape(0))
+        stretch_.operators.back().first = as_size(first);
+    }
+    if (stretch_.operators.empty()) throw std::invalid_argument("a stretch has operators");
+    for (std::size_t i = 0; i < reads.shape(0); ++i) {
+      Row row(reads, i, 3);
+      const std::size_t op = row.index(operators.shape(0)), map = row.index(maps.shape(0));
+      stretch_.operators[op].reads.push_back(map);
+      if (row.flag()) stretch_.operators[op].operands.push_back(map);
+      stretch_.maps[map].readers.push_back(op);
+    }
+  }
+
+  // (stripes, seen, computed, windows), or why there are none of this form.
+  nb::object rows(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad, const Array<std::int64_t>& kept,
+                  bool rolling, bool backward) const {
+    Array<std::int64_t> seen, computed, windows;
+    std::int64_t number = 0;
+    try {
+      for (const rows::Stripe& stripe : rows::stripes_of(stretch_, form(cuts, pad, kept, rolling, backward))) {
+        for (std::size_t m = 0; m < stretch_.maps.size(); ++m) {
+          const std::int64_t tensor = stretch_.maps[m].tensor;
+          if (const auto& run = stripe.seen[m]) seen.insert(seen.end(), {number, tensor, run->first, run->end});
+          if (const auto& run = stripe.computed[m])
+            computed.insert(computed.end(), {number, tensor, run->first, run->end});
+        }
+        for (std::size_t i = 0; i < stretch_.operators.size(); ++i)
+          if (const auto& w = stripe.windows[i])
+            windows.insert(windows.end(), {number, stretch_.operators[i].number, w->rows.first, w->rows.end, w->above,
+                                           w->below, w->skip, w->computed, w->padded});
+        ++number;
+      }
+    } catch (const rows::IllegalStripe& reason) {
+      return nb::str(reason.what());
+    }
+    return nb::make_tuple(number, column_of(std::move(seen)), column_of(std::move(computed)),
+                          column_of(std::move(windows)));
+  }
+
+  // (peak, macs, ops, tail, time), or None where there are no stripes of this form.
+  nb::object price(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad, const Array<std::int64_t>& kept,
+                   bool rolling, bool backward, const rows::StripePrices& prices, std::int64_t across) const {
+    if (prices.tail.size() != stretch_.operators.size()) throw std::invalid_argument("each operator has a price");
+    try {
+      const rows::StripeCost cost = rows::cost_of(stretch_, form(cuts, pad, kept, rolling, backward), prices, across);
+      return nb::make_tuple(cost.peak, cost.macs, cost.ops, cost.tail, cost.time);
+    } catch (const rows::IllegalStripe&) {
+      return nb::none();
+    }
+  }
+
+ private:
+  rows::StripeForm form(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad,
+                        const Array<std::int64_t>& kept, bool rolling, bool backward) const {
+    if (cuts.size() < 2 || cuts.back() < 1) throw rows::IllegalStripe("stripes have two borders, and rows between");
+    const auto flags = [&](const Array<std::int64_t>& numbers) {
+      Array<char> found;
+      for (const rows::StretchOperator& op : stretch_.operators)
+        found.push_back(std::ranges::find(numbers, op.number) != numbers.end());
+      return found;
+    };
+    return {cuts, flags(pad), flags(kept), rolling, backward};
+  }
+
+  rows::Stretch stretch_;
+};
+
+rows::AddedPrice added_of(const Doubles& added, std::size_t row) {
+  const double* at = added.data() + row * 5;
+  return {static_cast<std::int64_t>(at[0]), at[1], at[2], at[3], at[4]};
+}
+
+rows::StripePrices prices_of(const Table& kept, const Doubles& times, const Doubles& added, std::int64_t most_joined) {
+  if (kept.shape(1) != 2 || times.shape(1) != 2 || times.shape(0) != kept.shape(0) || added.shape(0) != 3 ||
+      added.shape(1) != 5 || most_joined < 1)
+    throw std::invalid_argument("prices are kept bytes and times of each operator, and of three that are added");
+  rows::StripePrices prices;
+  for (std::size_t i = 0; i < kept.shape(0); ++i) {
+    prices.tail.push_back(kept.data()[2 * i]);
+    prices.scratch.push_back(kept.data()[2 * i + 1]);
+    prices.run.push_back(times.data()[2 * i]);
+    prices.row.push_back(times.data()[2 * i + 1]);
+  }
+  prices.pad = added_of(added, 0);
+  prices.slice = added_of(added, 1);
+  prices.join = added_of(added, 2);
+  prices.most_joined = most_joined;
+  return prices;
+}
+
+}  // namespace
+
+void bind_stripes(nb::module_& module) {
+  nb::class_<rows::StripePrices>(module, "StripePrices", "What operators of a stretch and those that stripes add cost.")
+      .def(
+          "__init__",
+          [](rows::StripePrices* self, const Table& kept, const Doubles& times, const Doubles& added,
+             std::int64_t most_joined) { new (self) rows::StripePrices(prices_of(kept, times, added, most_joined)); },
+          "kept"_a, "times"_a, "added"_a, "most_joined"_a);
+  nb::class_<BoundStretch>(module, "Stretch", "Operators that run together stripe by stripe, in tables of int64.")
+      .def(nb::init<const Table&, const Table&, const Table&>(), "operators"_a, "maps"_a, "reads"_a)
+      .def(
+          "rows", &BoundStretch::rows, "cuts"_a, "pad"_a, "kept"_a, "rolling"_a, "backward"_a,
+          "(stripes, seen, computed, windows): rows (stripe, tensor, first, end), twice, and (stripe, operator, first, "
+          "end, above, below, skip, computed, padded), flat; or why there are no stripes of this form.")
+      .def("price", &BoundStretch::price, "cuts"_a, "pad"_a, "kept"_a, "rolling"_a, "backward"_a, "prices"_a,
+           "across"_a, "(peak, macs, ops, tail, time), or None where there are no stripes of this form.");
+}
+
+}  // namespace modelplan

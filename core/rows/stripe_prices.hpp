@@ -1,0 +1,37 @@
+// What a stretch in stripes costs, from its rows alone. Nothing is built or packed.
+#pragma once
+
+#include "stripes.hpp"
+
+namespace modelplan::rows {
+
+// Bytes that a runtime keeps for an operator that stripes add, and its nanoseconds: for a run, for each element
+// that it makes and reads, and for each copy.
+struct AddedPrice {
+  std::int64_t tail = 0;
+  double run = 0, output = 0, tap = 0, copy = 0;
+};
+
+// What each operator of a stretch costs: bytes kept for one more of it, its working buffers as a whole, nanoseconds of
+// each run and of each row. `most_joined` operands at most are joined at once.
+struct StripePrices {
+  Array<std::int64_t> tail, scratch;
+  Array<double> run, row;
+  AddedPrice pad, slice, join;
+  std::int64_t most_joined = 1;
+};
+
+// Bytes of the worst step, multiply-accumulates, operators that are added, bytes that the runtime keeps beyond the
+// unsplit operators, nanoseconds of all.
+struct StripeCost {
+  Bytes peak = 0;
+  std::int64_t macs = 0, ops = 0, tail = 0;
+  double time = 0;
+};
+
+// The cost of a stretch in stripes; `across` are live bytes that it does not touch. The peak supposes that rows die and
+// are born one by one, that outputs may run into operands that die, and that nothing is lost between groups. Throws
+// IllegalStripe.
+StripeCost cost_of(const Stretch& stretch, const StripeForm& form, const StripePrices& prices, Bytes across);
+
+}  // namespace modelplan::rows

@@ -1,0 +1,70 @@
+"""The core finds the same rows of stripes as a slow twin, and prices them alike."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from random_cnns import branched_cnn, exported_cnn, headed_cnn, moving_cnn, random_cnn, renamed_cnn
+from random_stripes import Network, random_stretch
+from shares import share
+from stripe_twins import plain_price, plain_stripe_rows
+from striped_files import graph_of
+
+from modelplan.model import Graph
+from modelplan.rewriting.striped_tflite import costs, durations
+from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate
+from modelplan.rewriting.striped_tflite.layers import stretch_layers
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import UnrolledLayers, UnrolledStripes
+from modelplan.rewriting.stripes.stripe_rows import StripeRows, stripe_rows
+
+PRICES = Prices(
+    lambda *operator: costs.kept_for(32, *operator),
+    durations.op_time,
+    durations.terms_of,
+    durations.ITERATION,
+    lambda op: 1000 * (op % 3),
+)
+
+
+def drawn_stretches(graph: Graph, rng: random.Random) -> list[UnrolledLayers]:
+    """Legal and illegal stretches of a network in unrolled stripes."""
+    found = []
+    for stretch in (random_stretch(graph, rng) for _ in range(40)):
+        if isinstance(stretch, UnrolledStripes):
+            try:
+                found.append(stretch_layers(graph, range(len(graph.ops)), stretch))
+            except IllegalStripeError:
+                continue
+    return found
+
+
+def by_the_core(base: UnrolledLayers) -> tuple[list[StripeRows], Cost] | None:
+    """The rows and the price, None where there are no stripes of this form."""
+    try:
+        return stripe_rows(base), estimate(base, 77, PRICES)
+    except IllegalStripeError:
+        with pytest.raises(IllegalStripeError):  # then neither has a price
+            estimate(base, 77, PRICES)
+        return None
+
+
+def by_the_twin(base: UnrolledLayers) -> tuple[list[StripeRows], Cost] | None:
+    """The same, one row after the other."""
+    try:
+        return plain_stripe_rows(base), plain_price(base, 77, PRICES)
+    except IllegalStripeError:
+        return None
+
+
+@pytest.mark.parametrize("network", [random_cnn, branched_cnn, exported_cnn, headed_cnn, moving_cnn, renamed_cnn])
+def test_stripes_and_prices_are_those_of_the_twin(network: Network, tmp_path: Path) -> None:
+    found = []
+    for seed in range(share(16)):
+        graph = graph_of(network(seed), tmp_path)
+        for base in drawn_stretches(graph, random.Random(seed)):
+            found.append(by_the_core(base))
+            assert found[-1] == by_the_twin(base), (seed, base.stretch)
+    assert sum(answer is not None for answer in found) > len(found) // 3 > 0
