@@ -560,7 +560,7 @@ class StripeSearch:
         if isinstance(stretch, RollingStripes | ChannelBlocks):
             return
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[stretch.last]].outputs[0]].shape
-        width = shape[2] if isinstance(stretch, LoopedStripes) and stretch.axis == 1 else 0
+        width = shape[2] if isinstance(stretch, LoopedStripes | CarryingLoop) and stretch.axis == 1 else 0
         height = stretch.cuts[-1]
         yield from candidates.loops_of(stretch, height, width)
         yield from candidates.carrying_loops_of(stretch, height)
