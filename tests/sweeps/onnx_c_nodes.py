@@ -131,7 +131,7 @@ def pool(d: Drawn) -> None:
 
 def mean(d: Drawn) -> None:
     d.start(d.map())
-    kind = d.choice(("GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax"))
+    kind = d.choice(("GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceL1"))
     if kind.startswith("Global"):
         d.node(kind)
     else:
@@ -193,14 +193,14 @@ def unary(d: Drawn) -> None:
         convolved(d)
     kind = d.choice(
         ("Sigmoid", "Tanh", "Relu", "LeakyRelu", "Elu", "HardSwish", "HardSigmoid", "Abs", "Exp", "Neg", "Softplus",
-         "Erf", "Clip", "PRelu", "Floor", "Ceil")
+         "Erf", "Clip", "PRelu", "Floor", "Ceil", "Selu", "Softsign")
     )  # fmt: skip
     if kind == "PRelu":
         d.node(kind, d.table(d.values(d.channels() if d.nodes else d.input[1], 1, 1)))
     elif kind == "Clip":
         d.node(kind, d.table(np.float32(-0.25)), d.table(np.float32(0.5)))
     else:
-        d.node(kind)
+        d.node(kind, **({"alpha": d.uniform(0.2, 2.0)} if kind == "Elu" and d.random() < 0.5 else {}))
 
 
 def softmax(d: Drawn) -> None:
@@ -301,7 +301,13 @@ def blocks(d: Drawn) -> None:
 
 
 def normalised(d: Drawn) -> None:
-    if d.random() < 0.5:
+    if d.random() < 0.4:
+        d.start(d.choice((d.map(), (1, d.randint(1, 6), d.randint(2, 16)))))
+        if len(d.input) == 4 and d.random() < 0.5:
+            convolved(d)
+        c = d.channels() if d.nodes else d.input[1]
+        d.node("InstanceNormalization", d.table(d.values(c)), d.table(d.values(c)))
+    elif d.random() < 0.5:
         d.start(d.map())
         c = d.input[1]
         d.node("BatchNormalization", *(d.table(d.values(c, least=0.1)) for _ in range(4)))
@@ -309,6 +315,31 @@ def normalised(d: Drawn) -> None:
         d.start((1, d.randint(1, 6), d.randint(2, 16)))
         deep = d.input[-1]
         d.node("LayerNormalization", d.table(d.values(deep)), d.table(d.values(deep)), axis=-1)
+
+
+def chosen(d: Drawn) -> None:
+    """Values that are compared and chosen, repeated, bounded by a computed one, and summed."""
+    d.start(d.choice((d.map(), (d.randint(1, 3), d.randint(1, 9)))))
+    if len(d.input) == 4 and d.random() < 0.5:
+        convolved(d)
+    value, shape = d.last, d.shape() if d.nodes else d.input
+    kind = d.choice(("Where", "Cast", "Clip", "Expand", "Sum", "Mean"))
+    if kind in ("Where", "Cast"):
+        d.node(d.choice(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")), d.table(np.float32(0.1)))
+    if kind == "Cast":
+        d.node(kind, to=TensorProto.FLOAT)
+    elif kind == "Where":
+        d.node(kind, *d.sample([value, d.table(d.values(*shape[1:]))], 2))
+    elif kind == "Expand":
+        least = d.node("ReduceMin", axes=[1], keepdims=1)
+        d.node(kind, d.table(np.array(shape, np.int64)), first=least)
+    elif kind == "Clip":
+        low, high = (d.node(f"Reduce{k}", keepdims=0, first=value) for k in ("Mean", "Max"))
+        half = d.node("Mul", d.table(np.float32(0.5)), first=high)
+        d.node(kind, *d.choice(((low, half), (low, ""), ("", half))), first=value)
+    else:
+        other = d.node("Relu", first=value)
+        d.node(kind, other, *d.sample([value, d.table(d.values(*shape[1:]))], d.randint(0, 2)), first=value)
 
 
 def network(d: Drawn) -> None:
@@ -344,7 +375,7 @@ DRAWS: dict[str, Callable[[Drawn], None]] = {
     draw.__name__: draw
     for draw in (
         convolution, transposed, pool, mean, product, flattened, element_wise, residual, unary, softmax, moved, resized,
-        upsampled, blocks, normalised, network,
+        upsampled, blocks, normalised, chosen, network,
     )
 }  # fmt: skip
 #: Those whose quantised nodes are compared byte for byte.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -261,19 +262,35 @@ def _row_by_row(
     return rows, {"Summed": wide} if scales else {}
 
 
-_REDUCTIONS = {"ReduceMean": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX", "ReduceMin": "REDUCE_MIN"}
+_REDUCTIONS = {
+    "ReduceMean": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX", "ReduceMin": "REDUCE_MIN", "ReduceL2": "SUM",
+    "ReduceSumSquare": "SUM", "ReduceL1": "SUM",
+}  # fmt: skip
 
 
 def reduction(e: Emitter, node: OnnxNode) -> None:
     """ReduceMean and its like along constant axes, a mean also of codes."""
-    shape, kind = e.shape(node.inputs[0]), _REDUCTIONS[node.kind]
+    kind = _REDUCTIONS[node.kind]
+    source = e.codes_of(node.inputs[0]) if kind == "MEAN" else None
+    held = source or e.floats(node.inputs[0])
+    if node.kind in ("ReduceL2", "ReduceSumSquare", "ReduceL1"):
+        made = e.built.tensor(f"{node.outputs[0]} of", e.built.tensors[held.tensor].shape, "float32")
+        one, two = ("ABS", [held.tensor]), ("MUL", [held.tensor, held.tensor])
+        e.built.op(*(one if node.kind == "ReduceL1" else two), [made], FusedActivationFunction=0)
+        held = replace(held, tensor=made)
+    _emit_reduction(e, node, held, kind)
+    if node.kind == "ReduceL2":
+        squared = e.values[node.outputs[0]]
+        e.built.op("SQRT", [squared.tensor], [e.result(NodeResult(node.outputs[0]), last=squared.last)])
+
+
+def _emit_reduction(e: Emitter, node: OnnxNode, held: Held, kind: str) -> None:
+    shape = e.shape(node.inputs[0])
     axes = e.known(node, 1)
     stated = node.numbers("axes") if axes is None else tuple(int(a) for a in axes.ravel())
     require(bool(stated) or not int(node.number("noop_with_empty_axes")), "no axes")
     gone = tuple(sorted(a % len(shape) for a in stated)) or tuple(range(len(shape)))
     keep = bool(int(node.number("keepdims", 1)))
-    source = e.codes_of(node.inputs[0]) if kind == "MEAN" else None
-    held = source or e.floats(node.inputs[0])
     target = NodeResult(node.outputs[0])
     if held.last and not held.flat and gone == tuple(range(2, len(shape))):
         _reduced(e, held, target, kind, keep=keep)
