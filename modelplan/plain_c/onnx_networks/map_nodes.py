@@ -330,11 +330,10 @@ def resized(e: Emitter, node: OnnxNode) -> None:
     pairs = list(zip(shape[2:], result[2:], strict=True))
     options: dict[str, Any] = {"AlignCorners": 0, "HalfPixelCenters": 0}
     if mode == "nearest":
-        floors = node.text("nearest_mode", "round_prefer_floor") == "floor" or node.kind == "Upsample"
+        nearest = "floor" if node.kind == "Upsample" else node.text("nearest_mode", "round_prefer_floor")
         even = all(b % a == 0 for a, b in pairs)
-        known = (placed == "asymmetric" and floors) or (even and placed in ("half_pixel", "asymmetric"))
-        nearest = node.text("nearest_mode", "round_prefer_floor")
-        known = known and (floors or (placed == "half_pixel" and nearest.startswith("round")))
+        known = (placed, nearest) == ("asymmetric", "floor")
+        known = known or (even and placed == "half_pixel" and nearest.startswith("round"))
         require(known, f"places by {placed} and {nearest}")
         kind = "RESIZE_NEAREST_NEIGHBOR"
     else:
