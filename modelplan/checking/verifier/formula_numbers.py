@@ -49,9 +49,9 @@ def function(kind: str, *operands: Numbers, **options: object) -> Numbers:
 def number(values: object) -> Numbers:
     """Constants: 0 and 1 as they are, others as odd numbers."""
     floats = np.asarray(values).astype(np.float64) + 0.0
-    found = mixed(np.ascontiguousarray(floats).view(np.uint64).reshape(floats.shape)) | np.uint64(1)
+    odd = mixed(np.ascontiguousarray(floats).view(np.uint64).reshape(floats.shape)) | np.uint64(1)
     return np.where((floats == 0) | (floats == 1), floats, 0).astype(np.uint64) + np.where(
-        (floats == 0) | (floats == 1), np.uint64(0), found
+        (floats == 0) | (floats == 1), np.uint64(0), odd
     )
 
 
@@ -196,8 +196,8 @@ class Windows:
         )), np.uint64)  # fmt: skip
         for i in range(self.taps[0]):
             for j in range(self.taps[1]):
-                made = np.matmul(weights[:, :, i, j].T, x.reshape(n, x.shape[1], -1)).reshape(n, -1, h, w)
+                computed = np.matmul(weights[:, :, i, j].T, x.reshape(n, x.shape[1], -1)).reshape(n, -1, h, w)
                 (s, t) = self.strides
-                grown[:, :, i : i + (h - 1) * s + 1 : s, j : j + (w - 1) * t + 1 : t] += made
+                grown[:, :, i : i + (h - 1) * s + 1 : s, j : j + (w - 1) * t + 1 : t] += computed
         (top, left), (rows, columns) = self.before, self.count
         return grown[:, :, top : top + rows, left : left + columns]

@@ -53,9 +53,9 @@ class _Replay:
 
     def constant(self, tensor: int) -> Any:
         """What stands in a constant."""
-        found = self.tensors[tensor]
-        at, length = found.content
-        return np.frombuffer(self.network.data[at : at + length], self.dtype(tensor)).reshape(found.shape)
+        cell = self.tensors[tensor]
+        at, length = cell.content
+        return np.frombuffer(self.network.data[at : at + length], self.dtype(tensor)).reshape(cell.shape)
 
     def zero(self, tensor: int) -> int:
         scales = self.network.scales[tensor]
@@ -88,31 +88,31 @@ class _Replay:
             raise Skipped(f"no formula of {op.kind}")
         least, most = _options(op).get("Limits", f.UNLIMITED)
         if op.kind == "RELU":
-            made, (least, most) = self._before(op.inputs[0]), (0.0, np.inf)
+            computed, (least, most) = self._before(op.inputs[0]), (0.0, np.inf)
             low, high = self.limits.get(op.inputs[0], f.UNLIMITED)
             least, most = max(min(low, most), least), max(min(high, most), least)
         else:
             operands = [self.number(t) for t in op.inputs]
             by_name = op.kind in _FUNCTIONS | _COMPARED
-            made = f.function(op.kind, *operands) if by_name else _RULES[op.kind](self, op, operands)
+            computed = f.function(op.kind, *operands) if by_name else _RULES[op.kind](self, op, operands)
         shape = self.shape(result)
-        made = (
-            made.reshape(shape)
-            if made.size == self.tensors[result].elements
-            else np.array(np.broadcast_to(made, shape))
+        computed = (
+            computed.reshape(shape)
+            if computed.size == self.tensors[result].elements
+            else np.array(np.broadcast_to(computed, shape))
         )
         if self.dtype(result) == "int8":
             scale = self.network.scales[result].scale
-            made = f.quantised(f.limited(made, (least, most)), scale, self.network.scales[result].zero)
+            computed = f.quantised(f.limited(computed, (least, most)), scale, self.network.scales[result].zero)
         elif (least, most) != f.UNLIMITED:
             self.limits[result] = least, most
-        self.values[result] = made
+        self.values[result] = computed
 
     def _check_sums(self, op: FileOp) -> None:
         """Checks that sums of codes are so many times the zero point, in the unit of the codes."""
-        one, sums = (self.network.scales.get(t) for t in (op.inputs[0], op.outputs[0]))
+        codes, sums = (self.network.scales.get(t) for t in (op.inputs[0], op.outputs[0]))
         count = self.tensors[op.inputs[0]].elements // max(self.tensors[op.outputs[0]].elements, 1)
-        if op.kind != "SUM" or not one or not sums or (sums.scales, sums.zero) != (one.scales, one.zero * count):
+        if op.kind != "SUM" or not codes or not sums or (sums.scales, sums.zero) != (codes.scales, codes.zero * count):
             raise BrokenPlanError(f"{op.kind}: its result is no sum of codes")
 
     def _before(self, tensor: int) -> Numbers:
@@ -140,18 +140,20 @@ def _windows(r: _Replay, op: FileOp, taps: tuple[int, int]) -> Windows:
     return Windows(taps, (o["StrideH"], o["StrideW"]), apart, (top, left), (high, wide))
 
 
-def _weighted(r: _Replay, op: FileOp, at: int, made: Numbers) -> Numbers:
+def _weighted(r: _Replay, op: FileOp, at: int, computed: Numbers) -> Numbers:
     """Sums with codes as weights in their unit, and the bias behind operand `at`; channels are last."""
     scales, unit = r.network.scales.get(op.inputs[at]), np.ones(1, np.uint64)
     if scales and r.dtype(op.inputs[at]) == "int8":
         unit = f.number(scales.scales)
-        made = made * unit
+        computed = computed * unit
     bias = op.inputs[3 if op.kind == "TRANSPOSE_CONV" else 2 :]
     if bias:
         source = op.inputs[2] if op.kind == "TRANSPOSE_CONV" else op.inputs[0]
         coded = r.dtype(bias[0]) == "int32"
-        made = made + f.number(r.constant(bias[0])) * (unit * f.number(r.network.scales[source].scale) if coded else 1)
-    return made
+        computed = computed + f.number(r.constant(bias[0])) * (
+            unit * f.number(r.network.scales[source].scale) if coded else 1
+        )
+    return computed
 
 
 def _convolution(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
@@ -167,14 +169,14 @@ def _convolution(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
 
 def _transposed(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
     weights = f.number(r.constant(op.inputs[1])).transpose(3, 0, 1, 2)
-    made = _windows(r, op, weights.shape[2:]).spread(_first(x[2]), weights)
-    return _weighted(r, op, 1, _last(made))
+    computed = _windows(r, op, weights.shape[2:]).spread(_first(x[2]), weights)
+    return _weighted(r, op, 1, _last(computed))
 
 
 def _product(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
     weights = f.number(r.constant(op.inputs[1]))
-    made = _weighted(r, op, 1, np.matmul(x[0].reshape(-1, weights.shape[1]), weights.T))
-    return made.reshape(r.shape(op.outputs[0]))
+    computed = _weighted(r, op, 1, np.matmul(x[0].reshape(-1, weights.shape[1]), weights.T))
+    return computed.reshape(r.shape(op.outputs[0]))
 
 
 def _pool(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
@@ -187,13 +189,13 @@ def _pool(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
 def _reduced(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:
     axes = tuple(int(a) for a in r.constant(op.inputs[1]))
     if op.kind in ("REDUCE_MAX", "REDUCE_MIN"):
-        made = f.extreme(op.kind[-3:].lower(), x[0], axes)
+        computed = f.extreme(op.kind[-3:].lower(), x[0], axes)
     else:
-        made = x[0].sum(axis=axes, dtype=np.uint64)
+        computed = x[0].sum(axis=axes, dtype=np.uint64)
         if op.kind == "MEAN":
             count = int(np.prod([x[0].shape[a] for a in axes])) * _options(op).get("Summed", 1)
-            made = made * f.share(count)
-    return made.reshape(r.shape(op.outputs[0]))
+            computed = computed * f.share(count)
+    return computed.reshape(r.shape(op.outputs[0]))
 
 
 def _resized(r: _Replay, op: FileOp, x: list[Numbers]) -> Numbers:

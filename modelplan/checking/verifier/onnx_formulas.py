@@ -74,8 +74,8 @@ class _Call:
     def option(self, name: str, default: Any = None) -> Any:
         from onnx import helper
 
-        found = next((a for a in self.proto.attribute if a.name == name), None)
-        value = helper.get_attribute_value(found) if found is not None else default
+        attribute = next((a for a in self.proto.attribute if a.name == name), None)
+        value = helper.get_attribute_value(attribute) if attribute is not None else default
         return value.decode() if isinstance(value, bytes) else value
 
     def has(self, position: int) -> bool:
@@ -146,10 +146,10 @@ def _extents(end: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
     if end.name in stated:
         return tuple(int(n) for n in stated[end.name].split(","))
     bound = dict(pair.split("=", 1) for pair in asked.get("dims", ()))
-    found = [d.dim_value or int(bound.get(d.dim_param, 0)) for d in end.type.tensor_type.shape.dim]
-    if 0 in found:
+    extents = [d.dim_value or int(bound.get(d.dim_param, 0)) for d in end.type.tensor_type.shape.dim]
+    if 0 in extents:
         raise Skipped(f"extents of {end.name!r} stay open")
-    return tuple(found)
+    return tuple(extents)
 
 
 class _Replay:
@@ -237,13 +237,13 @@ def _computed(call: _Call) -> list[Value]:
         return [Formula(f.function(_FUNCTIONS[kind], call.numbers()))] if kind[0] != "Q" else [_coded(call, _FUNCTIONS)]
     if kind not in RULES:
         raise Skipped(f"no formula of {kind}")
-    made = RULES[kind](call)
-    return [replace(made, codes=codes) if codes else made]
+    computed = RULES[kind](call)
+    return [replace(computed, codes=codes) if codes else computed]
 
 
 def _coded(call: _Call, functions: Mapping[str, str]) -> Formula:
-    made = f.function(functions[call.proto.op_type], call.decoded(0))
-    return Formula(f.quantised(made, *call.scales(3)))
+    computed = f.function(functions[call.proto.op_type], call.decoded(0))
+    return Formula(f.quantised(computed, *call.scales(3)))
 
 
 def _merged(source: Formula, least: float, most: float, *, alone: bool) -> Formula:
@@ -306,8 +306,8 @@ def _convolution(call: _Call) -> Formula:
     windows, groups = _windows(call, x.shape[2:], weights.shape[2:]), call.option("group", 1)
 
     def products(x: Numbers, by: Numbers) -> Numbers:
-        made = windows.products(_square(x), _square(by), groups)
-        return made if x.ndim == 4 else made[..., 0]
+        computed = windows.products(_square(x), _square(by), groups)
+        return computed if x.ndim == 4 else computed[..., 0]
 
     bias = _along(call.numbers(2), 1, x.ndim) if call.has(2) else _NOTHING
     return _with_products(call, 1, products, bias)
@@ -320,16 +320,16 @@ def _along(values: Numbers, axis: int, rank: int) -> Numbers:
 def _with_products(call: _Call, axis: int, products: Callable[[Numbers, Numbers], Numbers], bias: Numbers) -> Formula:
     """Sums of products and a bias, and the same of codes where both operands are such; results are along `axis`."""
     x, constant = call.formula(), call.constants[1]
-    made = products(x.numbers, call.numbers(1)) + bias
+    computed = products(x.numbers, call.numbers(1)) + bias
     if not x.codes or not constant:
-        return Formula(made)
+        return Formula(computed)
     codes, scale, _ = constant
-    unit = _along(f.number(scale), axis % made.ndim, made.ndim)
+    unit = _along(f.number(scale), axis % computed.ndim, computed.ndim)
     steps, whole = np.float32(x.codes[0]) * scale, unit * f.number(x.codes[0])
     total = products(x.numbers, f.number(codes)) * unit
     if call.has(2):
-        total = total + _along(_bias_codes(call, 2, steps), axis % made.ndim, made.ndim) * whole
-    return Formula(made, products=(total, whole, steps))
+        total = total + _along(_bias_codes(call, 2, steps), axis % computed.ndim, computed.ndim) * whole
+    return Formula(computed, products=(total, whole, steps))
 
 
 def _bias_codes(call: _Call, position: int, steps: Any) -> Numbers:
@@ -352,22 +352,24 @@ def _coded_convolution(call: _Call) -> Formula:
     weights, scale = call.known(3), call.known(4).astype(np.float32).ravel()
     x, groups = call.decoded(0), call.option("group", 1)
     windows = _windows(call, x.shape[2:], weights.shape[2:])
-    made = windows.products(_square(x), _square(f.number(_signed(weights))), groups)
+    computed = windows.products(_square(x), _square(f.number(_signed(weights))), groups)
     unit = _along(f.number(scale), 1, 4)
-    made = made * unit
+    computed = computed * unit
     if call.has(8):
-        made = made + _along(f.number(call.known(8)), 1, 4) * unit * f.number(call.scales(1)[0])
-    return Formula(f.quantised(made if x.ndim == 4 else made[..., 0], *call.scales(6)))
+        computed = computed + _along(f.number(call.known(8)), 1, 4) * unit * f.number(call.scales(1)[0])
+    return Formula(f.quantised(computed if x.ndim == 4 else computed[..., 0], *call.scales(6)))
 
 
 def _coded_product(call: _Call) -> Formula:
     general = call.proto.op_type == "QGemm"
     matrix = f.number(_signed(call.known(3)))
     scale = (call.known(4).astype(np.float32) * np.float32(call.option("alpha", 1.0) if general else 1.0)).ravel()
-    made = np.matmul(call.decoded(0), matrix.T if general and call.option("transB", 0) else matrix) * f.number(scale)
+    computed = np.matmul(call.decoded(0), matrix.T if general and call.option("transB", 0) else matrix) * f.number(
+        scale
+    )
     if general and call.has(6):
-        made = made + f.number(call.known(6).ravel()) * f.number(scale) * f.number(call.scales(1)[0])
-    return Formula(f.quantised(made, *call.scales(7 if general else 6)))
+        computed = computed + f.number(call.known(6).ravel()) * f.number(scale) * f.number(call.scales(1)[0])
+    return Formula(f.quantised(computed, *call.scales(7 if general else 6)))
 
 
 def _general_product(call: _Call) -> Formula:
@@ -380,8 +382,8 @@ def _general_product(call: _Call) -> Formula:
         return Formula(np.matmul(call.numbers(), matrix) + bias)
 
     def products(x: Numbers, by: Numbers) -> Numbers:
-        made: Numbers = np.matmul(x, by.T if turned else by)
-        return made
+        computed: Numbers = np.matmul(x, by.T if turned else by)
+        return computed
 
     return _with_products(call, -1, products, call.numbers(2) if call.has(2) else _NOTHING)
 
@@ -394,14 +396,14 @@ def _matrix_product(call: _Call) -> Formula:
 
 def _sum(call: _Call) -> Formula:
     """A sum; behind products of codes a constant is their bias."""
-    made = Formula(call.numbers() + call.numbers(1))
-    for one, two in ((0, 1), (1, 0)):
-        products, bias = call.formula(one).products, call.operands[two]
-        if products and isinstance(bias, np.ndarray) and call.formula(one).limits == f.UNLIMITED:
+    computed = Formula(call.numbers() + call.numbers(1))
+    for sums, bias_at in ((0, 1), (1, 0)):
+        products, bias = call.formula(sums).products, call.operands[bias_at]
+        if products and isinstance(bias, np.ndarray) and call.formula(sums).limits == f.UNLIMITED:
             total, whole, steps = products
-            if bias.size == total.shape[-1] and (one == 1 or call.alone):
-                return replace(made, products=(total + _bias_codes(call, two, steps) * whole, whole, steps))
-    return made
+            if bias.size == total.shape[-1] and (sums == 1 or call.alone):
+                return replace(computed, products=(total + _bias_codes(call, bias_at, steps) * whole, whole, steps))
+    return computed
 
 
 def _pool(call: _Call) -> Formula:
@@ -411,17 +413,17 @@ def _pool(call: _Call) -> Formula:
     x = call.decoded(0) if coded else source.numbers
     windows = _windows(call, x.shape[2:], taps, call.option("ceil_mode", 0))
     if mean:
-        made = windows.means(_square(x), whole=bool(call.option("count_include_pad", 0)))
+        computed = windows.means(_square(x), whole=bool(call.option("count_include_pad", 0)))
     elif source.codes:
         scale, zero = source.codes
         codes = f.quantised(x, scale, zero)
-        made = f.dequantised(f.marked(windows.largest(_square(codes))), scale, zero)
+        computed = f.dequantised(f.marked(windows.largest(_square(codes))), scale, zero)
     else:
-        made = windows.largest(_square(x))
+        computed = windows.largest(_square(x))
         if np.all((x & np.uint64(0xFFFF)) == np.uint64(0xA53D)):  # codes without their scale
-            made = f.marked(made)
-    made = made if x.ndim == 4 else made[..., 0]
-    return Formula(f.quantised(made, *call.scales(3)) if coded else made, codes=None if mean else source.codes)
+            computed = f.marked(computed)
+    computed = computed if x.ndim == 4 else computed[..., 0]
+    return Formula(f.quantised(computed, *call.scales(3)) if coded else computed, codes=None if mean else source.codes)
 
 
 def _spread(call: _Call) -> Formula:
@@ -436,15 +438,12 @@ def _spread(call: _Call) -> Formula:
             over = grown - (counts[a] if counts else x.shape[2 + a] * strides[a])
             pads[a] = over - over // 2 if auto == "SAME_LOWER" else over // 2
             pads[axes + a] = over - pads[a]
-    made = [strides[a] * (x.shape[2 + a] - 1) + more[a] + taps[a] - pads[a] - pads[axes + a] for a in range(axes)]
-    both = [
-        (*v[:axes], *(one,) * (2 - axes)) for v, one in ((taps, 1), (strides, 1), ([1] * axes, 1), (pads, 0), (made, 1))
-    ]
-    windows = Windows(*both)
+    computed = [strides[a] * (x.shape[2 + a] - 1) + more[a] + taps[a] - pads[a] - pads[axes + a] for a in range(axes)]
+    windows = _two_axes((taps, strides, [1] * axes, pads[:axes], computed))
 
     def products(x: Numbers, by: Numbers) -> Numbers:
-        found = windows.spread(_square(x), _square(by))
-        return found if x.ndim == 4 else found[..., 0]
+        sums = windows.spread(_square(x), _square(by))
+        return sums if x.ndim == 4 else sums[..., 0]
 
     bias = _along(call.numbers(2), 1, x.ndim) if call.has(2) else _NOTHING
     return _with_products(call, 1, products, bias)
@@ -461,11 +460,11 @@ def _reduced(call: _Call) -> Formula:
     if kind in ("ReduceMax", "ReduceMin", "GlobalMaxPool"):
         return Formula(f.extreme("min" if kind == "ReduceMin" else "max", x, gone, keep=keep))
     before = {"ReduceL1": f.function("ABS", x), "ReduceL2": x * x, "ReduceSumSquare": x * x}
-    made = before.get(kind, x).sum(axis=gone, keepdims=keep, dtype=np.uint64)
+    computed = before.get(kind, x).sum(axis=gone, keepdims=keep, dtype=np.uint64)
     if "Mean" in kind or "Average" in kind:
-        made = made * f.share(int(np.prod([x.shape[a] for a in gone])))
-    made = f.function("SQRT", made) if kind == "ReduceL2" else made
-    return Formula(f.quantised(made, *call.scales(3)) if coded else made)
+        computed = computed * f.share(int(np.prod([x.shape[a] for a in gone])))
+    computed = f.function("SQRT", computed) if kind == "ReduceL2" else computed
+    return Formula(f.quantised(computed, *call.scales(3)) if coded else computed)
 
 
 def _resized(call: _Call) -> Formula:
@@ -485,12 +484,7 @@ def _resized(call: _Call) -> Formula:
         at = (np.arange(extent) + half) * had / extent - half
         way = "floor" if plain else call.option("nearest_mode", "round_prefer_floor")
         rounds = {"floor": np.floor(at), "round_prefer_ceil": np.floor(at + 0.5), "ceil": np.ceil(at)}
-        place = rounds.get(way, np.ceil(at - 0.5))
-            "floor": np.floor(at),
-            "round_prefer_floor": np.ceil(at - 0.5),
-            "round_prefer_ceil": np.floor(at + 0.5),
-        }
-        x = x.take(np.clip(place[way], 0, had - 1).astype(int), axis)
+        x = x.take(np.clip(rounds.get(way, np.ceil(at - 0.5)), 0, had - 1).astype(int), axis)
     return Formula(x)
 
 
@@ -499,8 +493,8 @@ def _softmax(call: _Call) -> Formula:
     x = call.decoded(0) if coded else call.numbers()
     axis = call.option("axis", 1 if call.opset < 13 and not coded else -1) % x.ndim
     lines = x.reshape(*x.shape[:axis], -1) if call.opset < 13 and not coded else x
-    made = f.softmax(lines, axis if lines is x else -1).reshape(x.shape)
-    return Formula(f.quantised(made, *call.scales(3)) if coded else made)
+    computed = f.softmax(lines, axis if lines is x else -1).reshape(x.shape)
+    return Formula(f.quantised(computed, *call.scales(3)) if coded else computed)
 
 
 def _padded(call: _Call) -> Formula:
@@ -533,8 +527,8 @@ def _normalised(call: _Call) -> Formula:
     spread = (apart * apart).sum(axis=axes, keepdims=True, dtype=np.uint64) * part
     root = f.function("SQRT", spread + f.number(np.float32(call.option("epsilon", 1e-5))))
     if along:
-        made = apart * f.function("reciprocal", root) * call.numbers(1)
-        return Formula(made + call.numbers(2) if call.has(2) else made)
+        computed = apart * f.function("reciprocal", root) * call.numbers(1)
+        return Formula(computed + call.numbers(2) if call.has(2) else computed)
     factor = _along(call.numbers(1), 1, x.ndim) * f.function("reciprocal", root)
     return Formula(x * factor + (_along(call.numbers(2), 1, x.ndim) - mean * factor))
 
@@ -554,16 +548,16 @@ def _one(value: float) -> Numbers:
 def _elu(call: _Call) -> Formula:
     selu = call.proto.op_type == "Selu"
     alpha = call.option("alpha", 1.67326319217681884765625 if selu else 1.0)
-    made = f.function("ELU", call.numbers())
+    computed = f.function("ELU", call.numbers())
     if alpha != 1.0:
-        made = f.function("leaky", made, alpha=float(np.float32(alpha)))
-    return Formula(made * _one(call.option("gamma", 1.05070102214813232421875)) if selu else made)
+        computed = f.function("leaky", computed, alpha=float(np.float32(alpha)))
+    return Formula(computed * _one(call.option("gamma", 1.05070102214813232421875)) if selu else computed)
 
 
 def _power(call: _Call) -> Formula:
     x, exponent = call.numbers(), float(call.known(1).ravel()[0])
-    made = {2.0: x * x, 3.0: x * x * x, 1.0: x, 0.5: f.function("SQRT", x), -1.0: f.function("reciprocal", x)}
-    return Formula(made[exponent])
+    computed = {2.0: x * x, 3.0: x * x * x, 1.0: x, 0.5: f.function("SQRT", x), -1.0: f.function("reciprocal", x)}
+    return Formula(computed[exponent])
 
 
 def _pairs(kind: str) -> Callable[[_Call], Formula]:

@@ -32,16 +32,16 @@ def _compared(path: str, network: StatedNetwork) -> str:
     main = network.subgraphs[0]
     try:
         fed = {t: _stored(network, t, n, v) for t, (n, v) in zip(main.inputs, feeds.items(), strict=True)}
-        made = network_outputs(network, fed)
+        computed = network_outputs(network, fed)
     except (ValueError, IndexError) as problem:
         raise BrokenPlanError(f"its operators do not fit together: {problem}") from None
-    for tensor, values, (name, right) in zip(main.outputs, made, wanted.items(), strict=True):
+    for tensor, values, (name, right) in zip(main.outputs, computed, wanted.items(), strict=True):
         placed = _placed(network, tensor, name, right)
         if values.shape != placed.shape:
             raise BrokenPlanError(f"output {name!r} has extents {values.shape}, the file says {placed.shape}")
         if differs := int((values != placed).sum()):
             raise BrokenPlanError(f"{differs:,} of {placed.size:,} elements of output {name!r} are of other formulas")
-    return f"{sum(y.size for y in made):,} outputs are the same formulas of inputs and constants"
+    return f"{sum(y.size for y in computed):,} outputs are the same formulas of inputs and constants"
 
 
 def _placed(network: StatedNetwork, tensor: int, name: str, values: Numbers) -> Numbers:

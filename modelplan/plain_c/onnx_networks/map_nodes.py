@@ -274,10 +274,10 @@ def reduction(e: Emitter, node: OnnxNode) -> None:
     source = e.codes_of(node.inputs[0]) if kind == "MEAN" else None
     held = source or e.floats(node.inputs[0])
     if node.kind in ("ReduceL2", "ReduceSumSquare", "ReduceL1"):
-        made = e.built.tensor(f"{node.outputs[0]} of", e.built.tensors[held.tensor].shape, "float32")
-        one, two = ("ABS", [held.tensor]), ("MUL", [held.tensor, held.tensor])
-        e.built.op(*(one if node.kind == "ReduceL1" else two), [made], FusedActivationFunction=0)
-        held = replace(held, tensor=made)
+        sizes = e.built.tensor(f"{node.outputs[0]} of", e.built.tensors[held.tensor].shape, "float32")
+        absolute, squares = ("ABS", [held.tensor]), ("MUL", [held.tensor, held.tensor])
+        e.built.op(*(absolute if node.kind == "ReduceL1" else squares), [sizes], FusedActivationFunction=0)
+        held = replace(held, tensor=sizes)
     _emit_reduction(e, node, held, kind)
     if node.kind == "ReduceL2":
         squared = e.values[node.outputs[0]]
