@@ -1,6 +1,7 @@
 """Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
 
-python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs.
+python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. With
+--formulas before COUNT nothing is compiled: two readings of the files are compared with each other, in both layouts.
 Kinds that begin with coded_ are the same nodes quantised by the tools of ONNX Runtime, in its two formats.
 """
 
@@ -11,6 +12,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.checking.verifier.same_formulas import formulas_verdict
 from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
@@ -419,7 +423,10 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     pushed = d.random() < 0.4 and len(d.input) == 4
     layout = "nhwc" if pushed or d.random() < 0.3 else "nchw"
     try:
-        ladder = fit_c(FitCRequest(str(path), output=str(source), layout=layout, pushed=pushed))
+        request = FitCRequest(str(path), output=str(source), layout=layout, pushed=pushed)
+        if d.random() < 0.3:
+            request = replace(request, time_per_ram=float("inf"))  # tiles, and all that takes time
+        ladder = fit_c(request)
     except ModelError as problem:
         return f"refused: {problem}"
     chosen = ladder.chosen
@@ -437,7 +444,27 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     return "equal"
 
 
+def compare_formulas(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
+    """What both readings of a drawn model's file say of each other, in the words of `compare`."""
+    d, path = Drawn(f"{kind} {seed}"), folder / "drawn.onnx"
+    DRAWS[kind](d)
+    onnx.save(d.model(), path)
+    if coded:
+        quantised(path, folder / "coded.onnx", seed)
+        path = folder / "coded.onnx"
+    for layout in ("nchw", "nhwc"):
+        try:
+            verdict = formulas_verdict(str(path), network_of(str(path), NetworkRequest(layout=layout)))
+        except ModelError as problem:
+            return f"refused: {problem}"
+        if verdict.outcome != "ok":
+            return f"{'DIFFERS' if verdict.outcome == 'broken' else verdict.outcome}: {verdict.details}"
+    return "equal"
+
+
 def main(arguments: Sequence[str]) -> int:
+    formulas = arguments[0] == "--formulas"
+    arguments = arguments[formulas:]
     count, kinds = int(arguments[0]), arguments[1:] or [*DRAWS, *(f"coded_{kind}" for kind in CODED)]
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
@@ -445,7 +472,8 @@ def main(arguments: Sequence[str]) -> int:
             found: dict[str, int] = {}
             for seed in range(count):
                 coded = kind.startswith("coded_")
-                said = compare(kind.removeprefix("coded_"), seed, Path(name), coded=coded)
+                how = compare_formulas if formulas else compare
+                said = how(kind.removeprefix("coded_"), seed, Path(name), coded=coded)
                 word = said.partition(":")[0]
                 found[word] = found.get(word, 0) + 1
                 if word != "equal":

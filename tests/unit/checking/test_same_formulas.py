@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_c_nodes import CODED, DRAWS, Drawn, quantised
+from onnx_c_nodes import CODED, DRAWS, Drawn, compare_formulas, quantised
 from shares import share
 
 from modelplan.checking.verifier import formula_numbers as f
@@ -37,13 +37,10 @@ def _drawn(kind: str, seed: int, folder: Path, *, coded: bool = False) -> Path:
     return path
 
 
-@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("kind", DRAWS)
-def test_drawn_nodes_are_the_same_formulas(kind: str, layout: str, tmp_path: Path) -> None:
-    for seed in range(share(30)):
-        path = _drawn(kind, seed, tmp_path)
-        verdict = formulas_verdict(str(path), network_of(str(path), NetworkRequest(layout=layout)))
-        assert verdict.outcome == "ok", (seed, verdict.details)
+def test_drawn_nodes_are_the_same_formulas(kind: str, tmp_path: Path) -> None:
+    answers = [compare_formulas(kind, seed, tmp_path) for seed in range(share(30))]
+    assert answers == ["equal"] * len(answers)
 
 
 @pytest.mark.parametrize("interface", ["as-is", "int8"])
