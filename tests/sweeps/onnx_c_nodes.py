@@ -106,7 +106,9 @@ def convolution(d: Drawn) -> None:
     groups = d.choice([g for g in (1, c, *range(2, c)) if c % g == 0])
     outs = groups * d.randint(1, 4)
     more = [d.table(d.values(outs))] if d.random() < 0.7 else []
-    d.node("Conv", d.table(d.values(outs, c // groups, *taps)), *more, group=groups, **_windows(d, taps, extents))
+    weights, given = d.values(outs, c // groups, *taps), _windows(d, taps, extents)
+    inside: Any = (..., *(slice(n) for n in given["kernel_shape"]))
+    d.node("Conv", d.table(weights[inside]), *more, group=groups, **given)
     if d.random() < 0.4:
         d.node(*(("Relu",) if d.random() < 0.5 else ("Clip", d.table(np.float32(-0.5)), d.table(np.float32(0.75)))))
 

@@ -28,6 +28,7 @@ _MOST_SUMMED = 255
 def _windows(node: OnnxNode, extents: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
     """Strides, distances and paddings along both axes; a sequence has a second axis of one place."""
     axes = len(extents)
+    require(node.numbers("kernel_shape", kernel) == tuple(kernel), "a kernel_shape that its weights do not have")
     strides, apart = node.numbers("strides", (1,) * axes), node.numbers("dilations", (1,) * axes)
     pads = list(node.numbers("pads", (0,) * 2 * axes))
     auto = node.text("auto_pad", "NOTSET") or "NOTSET"
@@ -153,6 +154,7 @@ def transposed_convolution(e: Emitter, node: OnnxNode) -> None:
     require(set(node.numbers("dilations", (1,))) == {1}, "dilations")
     shape, result = _spatial(e.shape(node.inputs[0])), _spatial(e.shape(target.name))
     taps, axes = weights.shape[2:], len(shape)
+    require(node.numbers("kernel_shape", taps) == taps, "a kernel_shape that its weights do not have")
     strides = node.numbers("strides", (1,) * axes)
     more = node.numbers("output_padding", (0,) * axes)
     auto, stated = node.text("auto_pad", "NOTSET") or "NOTSET", node.numbers("pads", (0,) * 2 * axes)

@@ -150,6 +150,17 @@ def test_places_of_nearest_that_are_floored_at_their_middle_are_refused(tmp_path
         network_of(str(tmp_path / "m.onnx"))
 
 
+def test_windows_that_are_not_those_of_the_weights_are_refused(tmp_path: Path) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[1, 1])
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 4, 4])
+    weights = numpy_helper.from_array(np.ones((1, 1, 2, 2), np.float32), "w")
+    ends = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 4, 4])
+    graph = helper.make_graph([node], "g", [given], [ends], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="a kernel_shape that its weights do not have"):
+        network_of(str(tmp_path / "m.onnx"))
+
+
 def test_codes_that_were_dequantised_are_quantised_back() -> None:
     codes = f.drawn((7,), 3, codes=True)
     assert (f.quantised(f.dequantised(codes, 0.125, -3), 0.125, -3) == codes).all()
