@@ -14,6 +14,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     Emitter,
     Held,
     NodeResult,
+    UnknownValueError,
     require,
     require_axis,
 )
@@ -416,7 +417,8 @@ def coded_operand(e: Emitter, node: OnnxNode, position: int = 0) -> Held:
     """Codes that a node reads, by the scale and zero point behind them, for which they have to be made."""
     scales, code = e.scales(node, position + 1)
     name = node.inputs[position]
-    require(name in e.values, f"{name!r} is computed by no node that has plain C")
+    if name not in e.values:
+        raise UnknownValueError(f"{name!r} is computed by no node that has plain C")
     held = e.values[name] if e.values[name].scales else _coded_input(e, name, scales, code)
     require(held.scales == scales, "codes that are read by another scale than they were made for")
     return held

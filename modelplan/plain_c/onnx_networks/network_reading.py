@@ -13,6 +13,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     Emitter,
     Held,
     RefusedNodeError,
+    UnknownValueError,
     nodes_to_emit,
     placed_last,
     refusals,
@@ -143,20 +144,17 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
 def _refused(e: Emitter) -> list[tuple[OnnxNode, str]]:
     """Emits all nodes and gives those without plain C; behind one its floats are read as if they were there."""
     refused: list[tuple[OnnxNode, str]] = []
-    unknown: set[str] = set()
     for node in nodes_to_emit(e):
-        if node.kind not in NODE_RULES or not unknown & {*node.inputs}:
-            try:
-                _rule(node)(e, node)
-                continue
-            except RefusedNodeError as problem:
+        try:
+            _rule(node)(e, node)
+            continue
+        except RefusedNodeError as problem:
+            if not refused or not isinstance(problem, UnknownValueError):
                 refused.append((node, str(problem)))
         for name in {*node.outputs, *e.absorbed} - {*e.values, *e.codes, ""}:
             shape, dtype = e.model.types.get(name, ((), ""))
             if dtype == "float32":
                 e.values[name] = Held(e.built.tensor(name, shape, dtype), last=False, shape=shape)
-            else:
-                unknown.add(name)
     return refused
 
 
