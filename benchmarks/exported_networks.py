@@ -112,7 +112,7 @@ def _compared(path: Path) -> tuple[str, str]:
         except Skipped as reason:
             return f"{rung.ram:,}", f"not compared: {reason}"
         except ModelPlanError as problem:
-            return f"{rung.ram:,}", f"DIFFERS: {problem}"
+            return f"{rung.ram:,}", f"DIFFERS: {str(problem).removeprefix(str(source))[2:]}"
     apart = re.search(r"floats, (\S+) apart", details)
     return f"{rung.ram:,}", f"within, {apart[1]}" if apart else "equal"
 
