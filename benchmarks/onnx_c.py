@@ -63,8 +63,8 @@ _HEAD = (
 )
 
 
-def quantised(source: Path, target: Path) -> None:
-    """A model of 8 bits, calibrated on numbers that are drawn."""
+def quantised(source: Path, target: Path, **more: Any) -> None:
+    """Writes a model of 8 bits, calibrated on numbers that are drawn."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     end = onnx.load(source).graph.input[0]
@@ -78,10 +78,8 @@ def quantised(source: Path, target: Path) -> None:
             return {end.name: draw.standard_normal(shape).astype(np.float32)} if self.left >= 0 else None
 
     logging.disable(logging.CRITICAL)
-    quantize_static(
-        str(source), str(target), Reader(), quant_format=QuantFormat.QOperator, per_channel=True,
-        activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
-    )  # fmt: skip
+    given = {"quant_format": QuantFormat.QOperator, "per_channel": True, "activation_type": QuantType.QInt8, **more}
+    quantize_static(str(source), str(target), Reader(), weight_type=QuantType.QInt8, **given)
 
 
 def _rung(path: Path, *, rows: bool, interface: str = "as-is") -> CRung:

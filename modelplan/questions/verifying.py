@@ -14,6 +14,7 @@ from modelplan.checking.verifier.c_execution import ONNX_LEVEL as ONNX_C_LEVEL
 from modelplan.checking.verifier.c_execution import execute_c, execute_network, interface_of
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
+from modelplan.checking.verifier.same_formulas import formulas_verdict
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
 from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.formats.whole_files import fingerprint, read_model, read_text
@@ -145,14 +146,21 @@ def _compared(request: VerifyRequest, against: str) -> Proof:
 def _compared_with_c(request: VerifyRequest, against: str) -> Proof:
     """Proves the plan that a network in plain C states, and compares what it computes with what TFLM does."""
     from modelplan.plain_c.writing.plan_data import stated_request
-    from modelplan.questions.c_fitting import is_onnx, source_verdict, with_stated_interface  # here, since few are C
+    from modelplan.questions.c_fitting import (  # here, since few are C
+        is_onnx,
+        network_of_source,
+        source_verdict,
+        with_stated_interface,
+    )
 
     path, onnx = Path(against), is_onnx(request.path)
     model = None if onnx else load_tflite(request.path)
     source, header = read_text(path), read_text(path.with_suffix(".h"))
     interface_of(header, str(path.with_suffix(".h")))
     verdicts, level = [source_verdict(request.path, source, header)], ONNX_C_LEVEL if onnx else C_LEVEL
-    if verdicts[0].outcome != "broken":
+    if onnx:
+        verdicts.append(formulas_verdict(request.path, network_of_source(request.path, source)))
+    if "broken" not in {verdict.outcome for verdict in verdicts}:
         stated = model and with_stated_interface(model, request.path, header)
         if request.quick:
             verdicts.append(Verdict(level, "skipped", "--quick: no kernel was run"))

@@ -1,6 +1,7 @@
 """Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
 
-python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs.
+python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. With
+--formulas before COUNT nothing is compiled: two readings of the files are compared with each other, in both layouts.
 Kinds that begin with coded_ are the same nodes quantised by the tools of ONNX Runtime, in its two formats.
 """
 
@@ -11,6 +12,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.checking.verifier.same_formulas import formulas_verdict
 from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
@@ -102,7 +106,9 @@ def convolution(d: Drawn) -> None:
     groups = d.choice([g for g in (1, c, *range(2, c)) if c % g == 0])
     outs = groups * d.randint(1, 4)
     more = [d.table(d.values(outs))] if d.random() < 0.7 else []
-    d.node("Conv", d.table(d.values(outs, c // groups, *taps)), *more, group=groups, **_windows(d, taps, extents))
+    weights, given = d.values(outs, c // groups, *taps), _windows(d, taps, extents)
+    inside: Any = (..., *(slice(n) for n in given["kernel_shape"]))
+    d.node("Conv", d.table(weights[inside]), *more, group=groups, **given)
     if d.random() < 0.4:
         d.node(*(("Relu",) if d.random() < 0.5 else ("Clip", d.table(np.float32(-0.5)), d.table(np.float32(0.75)))))
 
@@ -131,7 +137,7 @@ def pool(d: Drawn) -> None:
 
 def mean(d: Drawn) -> None:
     d.start(d.map())
-    kind = d.choice(("GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax"))
+    kind = d.choice(("GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceL1"))
     if kind.startswith("Global"):
         d.node(kind)
     else:
@@ -193,14 +199,15 @@ def unary(d: Drawn) -> None:
         convolved(d)
     kind = d.choice(
         ("Sigmoid", "Tanh", "Relu", "LeakyRelu", "Elu", "HardSwish", "HardSigmoid", "Abs", "Exp", "Neg", "Softplus",
-         "Erf", "Clip", "PRelu", "Floor", "Ceil")
+         "Erf", "Clip", "PRelu", "Floor", "Ceil", "Selu", "Softsign")
     )  # fmt: skip
     if kind == "PRelu":
         d.node(kind, d.table(d.values(d.channels() if d.nodes else d.input[1], 1, 1)))
     elif kind == "Clip":
         d.node(kind, d.table(np.float32(-0.25)), d.table(np.float32(0.5)))
     else:
-        d.node(kind)
+        slope: dict[str, Any] = {"alpha": d.uniform(0.2, 2.0)} if kind == "Elu" and d.random() < 0.5 else {}
+        d.node(kind, **slope)
 
 
 def softmax(d: Drawn) -> None:
@@ -256,9 +263,10 @@ def resized(d: Drawn) -> None:
     d.start(d.map(2, 6))
     c, h, w = d.input[1:]
     size = np.array([1, c, h * d.randint(1, 3), w * d.randint(1, 3)], np.int64)
-    modes = (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("linear", "asymmetric"))
-    mode, place = d.choice(modes)
-    more = {"nearest_mode": "floor"} if mode == "nearest" else {}
+    places = ("asymmetric", "half_pixel", "align_corners")
+    mode, place = d.choice([("nearest", p) for p in places[:2]] + [("linear", p) for p in places])
+    way = "floor" if place == "asymmetric" else d.choice(("round_prefer_floor", "round_prefer_ceil"))
+    more = {"nearest_mode": way} if mode == "nearest" else {}
     d.node("Resize", "", "", d.table(size), mode=mode, coordinate_transformation_mode=place, **more)
 
 
@@ -301,7 +309,13 @@ def blocks(d: Drawn) -> None:
 
 
 def normalised(d: Drawn) -> None:
-    if d.random() < 0.5:
+    if d.random() < 0.4:
+        d.start(d.choice((d.map(), (1, d.randint(1, 6), d.randint(2, 16)))))
+        if len(d.input) == 4 and d.random() < 0.5:
+            convolved(d)
+        c = d.channels() if d.nodes else d.input[1]
+        d.node("InstanceNormalization", d.table(d.values(c)), d.table(d.values(c)))
+    elif d.random() < 0.5:
         d.start(d.map())
         c = d.input[1]
         d.node("BatchNormalization", *(d.table(d.values(c, least=0.1)) for _ in range(4)))
@@ -309,6 +323,31 @@ def normalised(d: Drawn) -> None:
         d.start((1, d.randint(1, 6), d.randint(2, 16)))
         deep = d.input[-1]
         d.node("LayerNormalization", d.table(d.values(deep)), d.table(d.values(deep)), axis=-1)
+
+
+def chosen(d: Drawn) -> None:
+    """Values that are compared and chosen, repeated, bounded by a computed one, and summed."""
+    d.start(d.choice((d.map(), (d.randint(1, 3), d.randint(1, 9)))))
+    if len(d.input) == 4 and d.random() < 0.5:
+        convolved(d)
+    value, shape = d.last, d.shape() if d.nodes else d.input
+    kind = d.choice(("Where", "Cast", "Clip", "Expand", "Sum", "Mean"))
+    if kind in ("Where", "Cast"):
+        d.node(d.choice(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")), d.table(np.float32(0.1)))
+    if kind == "Cast":
+        d.node(kind, to=TensorProto.FLOAT)
+    elif kind == "Where":
+        d.node(kind, *d.sample([value, d.table(d.values(*shape[1:]))], 2))
+    elif kind == "Expand":
+        least = d.node("ReduceMin", axes=[1], keepdims=1)
+        d.node(kind, d.table(np.array(shape, np.int64)), first=least)
+    elif kind == "Clip":
+        low, high = (d.node(f"Reduce{k}", keepdims=0, first=value) for k in ("Mean", "Max"))
+        half = d.node("Mul", d.table(np.float32(0.5)), first=high)
+        d.node(kind, *d.choice(((low, half), (low, ""), ("", half))), first=value)
+    else:
+        other = d.node("Relu", first=value)
+        d.node(kind, other, *d.sample([value, d.table(d.values(*shape[1:]))], d.randint(0, 2)), first=value)
 
 
 def network(d: Drawn) -> None:
@@ -344,7 +383,7 @@ DRAWS: dict[str, Callable[[Drawn], None]] = {
     draw.__name__: draw
     for draw in (
         convolution, transposed, pool, mean, product, flattened, element_wise, residual, unary, softmax, moved, resized,
-        upsampled, blocks, normalised, network,
+        upsampled, blocks, normalised, chosen, network,
     )
 }  # fmt: skip
 #: Those whose quantised nodes are compared byte for byte.
@@ -386,7 +425,10 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     pushed = d.random() < 0.4 and len(d.input) == 4
     layout = "nhwc" if pushed or d.random() < 0.3 else "nchw"
     try:
-        ladder = fit_c(FitCRequest(str(path), output=str(source), layout=layout, pushed=pushed))
+        request = FitCRequest(str(path), output=str(source), layout=layout, pushed=pushed)
+        if d.random() < 0.3:
+            request = replace(request, time_per_ram=float("inf"))  # tiles, and all that takes time
+        ladder = fit_c(request)
     except ModelError as problem:
         return f"refused: {problem}"
     chosen = ladder.chosen
@@ -404,7 +446,27 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     return "equal"
 
 
+def compare_formulas(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
+    """What both readings of a drawn model's file say of each other, in the words of `compare`."""
+    d, path = Drawn(f"{kind} {seed}"), folder / "drawn.onnx"
+    DRAWS[kind](d)
+    onnx.save(d.model(), path)
+    if coded:
+        quantised(path, folder / "coded.onnx", seed)
+        path = folder / "coded.onnx"
+    for layout in ("nchw", "nhwc"):
+        try:
+            verdict = formulas_verdict(str(path), network_of(str(path), NetworkRequest(layout=layout)))
+        except ModelError as problem:
+            return f"refused: {problem}"
+        if verdict.outcome != "ok":
+            return f"{'DIFFERS' if verdict.outcome == 'broken' else verdict.outcome}: {verdict.details}"
+    return "equal"
+
+
 def main(arguments: Sequence[str]) -> int:
+    formulas = arguments[0] == "--formulas"
+    arguments = arguments[formulas:]
     count, kinds = int(arguments[0]), arguments[1:] or [*DRAWS, *(f"coded_{kind}" for kind in CODED)]
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
@@ -412,7 +474,8 @@ def main(arguments: Sequence[str]) -> int:
             found: dict[str, int] = {}
             for seed in range(count):
                 coded = kind.startswith("coded_")
-                said = compare(kind.removeprefix("coded_"), seed, Path(name), coded=coded)
+                how = compare_formulas if formulas else compare
+                said = how(kind.removeprefix("coded_"), seed, Path(name), coded=coded)
                 word = said.partition(":")[0]
                 found[word] = found.get(word, 0) + 1
                 if word != "equal":

@@ -32,7 +32,7 @@ class SessionRun:
     """The bytes that are fed, and the outputs of a session with all optimisations and of one with none.
 
     `coded`: there are codes between, so that the outputs have to be equal. `largest` is the size of the largest number
-    of each output in all runs.
+    of each output in all runs, before bounds cut it off: what is left was rounded like what is gone.
     """
 
     feeds: Sequence[bytes]
@@ -86,31 +86,54 @@ def session_runs(
 
     if asked.get("interface", "as-is") != "as-is":
         raise Skipped("the ends of the source are codes; write it without --interface to compare values")
-    nodes = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
-    coded = any(kind.startswith(("QLinear", "Quantize", "QGemm")) for kind in nodes)
+    model = onnx.load(path, load_external_data=False)
+    coded = any(node.op_type.startswith(("QLinear", "Quantize", "QGemm")) for node in model.graph.node)
     if coded and not _multiplies_exactly():
         raise Skipped("this machine's kernels for codes saturate between products, so that they give other results")
     try:
         sessions = _sessions(path)
         fed = _stated(sessions[0], asked, feeds) if feeds else _drawn(sessions[0], asked, seed, count)
-        runs = list(_runs(sessions, asked, fed, coded=coded))
+        runs = list(_runs(sessions, asked, fed, _before_bounds(model), coded=coded))
     except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
         raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
-    outputs = zip(*(run.optimised for run in runs), strict=True)
-    largest = tuple(max(float(np.abs(y).max(initial=0)) for y in of_runs) for of_runs in outputs)
+    largest = tuple(max(sizes) for sizes in zip(*(run.largest for run in runs), strict=True))
     return [replace(run, largest=largest) for run in runs]
 
 
+def _before_bounds(model: Any) -> list[str]:
+    """For each output its name, or that of the value of which a Clip or Relu makes it."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    names = [end.name for end in model.graph.output]
+    for position, name in enumerate(names):
+        while (
+            name in makers and makers[name].op_type in ("Clip", "Relu", "Identity") and makers[name].input[0] in makers
+        ):
+            name = names[position] = makers[name].input[0]
+    return names
+
+
+def _with_outputs(path: str) -> bytes:
+    """A model that also gives its outputs before bounds, behind the others."""
+    import onnx
+
+    model = onnx.load(path)
+    given = {end.name for end in model.graph.output}
+    ends = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(_before_bounds(model)) if name not in given]
+    model.graph.output.extend(ends)
+    return model.SerializeToString()  # type: ignore[no-any-return]
+
+
 def _sessions(path: str) -> list[Any]:
-    """A session with all optimisations, and one with none; codes stay codes in both."""
+    """A session with all optimisations, and one with none, which also gives outputs before bounds; codes stay codes."""
     import onnxruntime as ort
 
-    options, sessions = ort.SessionOptions(), []
+    options, sessions = ort.SessionOptions(), list[Any]()
     options.log_severity_level = 3
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL):
         options.graph_optimization_level = level
-        sessions.append(ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
+        model = path if not sessions else _with_outputs(path)
+        sessions.append(ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]))
     return sessions
 
 
@@ -137,17 +160,24 @@ def _stated(session: Any, asked: Mapping[str, Any], feeds: Sequence[Sequence[byt
 
 
 def _runs(
-    sessions: Sequence[Any], asked: Mapping[str, Any], inputs: Iterable[dict[str, Array]], *, coded: bool
+    sessions: Sequence[Any],
+    asked: Mapping[str, Any],
+    inputs: Iterable[dict[str, Array]],
+    before: Sequence[str],
+    *,
+    coded: bool,
 ) -> Iterator[SessionRun]:
-    last = set(asked.get("last", ()))
+    last, names = set(asked.get("last", ())), [o.name for o in sessions[0].get_outputs()]
     for feeds in inputs:
-        both = [session.run(None, feeds) for session in sessions]
+        optimised, plain = ([np.asarray(y) for y in session.run(None, feeds)] for session in sessions)
         fed = [_ordered(feeds[i.name], last=i.name in last).tobytes() for i in sessions[0].get_inputs()]
-        names = [o.name in last for o in sessions[0].get_outputs()]
         first, second = (
-            [_ordered(np.asarray(y), last=at) for y, at in zip(outputs, names, strict=True)] for outputs in both
+            [_ordered(y, last=name in last) for name, y in zip(names, outputs, strict=False)]
+            for outputs in (optimised, plain)
         )
-        yield SessionRun(fed, first, second, coded)
+        sizes = {o.name: float(np.abs(y).max(initial=0)) for o, y in zip(sessions[1].get_outputs(), plain, strict=True)}
+        largest = tuple(max(sizes[name], sizes[source]) for name, source in zip(names, before, strict=True))
+        yield SessionRun(fed, first, second, coded, largest)
 
 
 def _shapes(session: Any, asked: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

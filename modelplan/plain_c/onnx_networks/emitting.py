@@ -73,6 +73,10 @@ class RefusedNodeError(Exception):
     """A node that has no plain C: says why."""
 
 
+class UnknownValueError(RefusedNodeError):
+    """A node that reads what no node with plain C computes."""
+
+
 def require(holds: bool, why: str) -> None:  # noqa: FBT001
     """Refuses a node where a condition does not hold."""
     if not holds:
@@ -185,8 +189,8 @@ class Emitter:
             self.built.op("DEQUANTIZE", [source.tensor], [self.values[name].tensor])
             return self.values[name]
         values = self.constant(name)
-        require(values is not None, f"{name!r} is computed by no node that has plain C")
-        assert values is not None
+        if values is None:
+            raise UnknownValueError(f"{name!r} is computed by no node that has plain C")
         self.values[name] = Held(self.built.constant(name, _in_c(values)), last=False, shape=values.shape)
         return self.values[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     Emitter,
     Held,
     NodeResult,
+    UnknownValueError,
     require,
     require_axis,
 )
@@ -27,6 +29,7 @@ _MOST_SUMMED = 255
 def _windows(node: OnnxNode, extents: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
     """Strides, distances and paddings along both axes; a sequence has a second axis of one place."""
     axes = len(extents)
+    require(node.numbers("kernel_shape", kernel) == tuple(kernel), "a kernel_shape that its weights do not have")
     strides, apart = node.numbers("strides", (1,) * axes), node.numbers("dilations", (1,) * axes)
     pads = list(node.numbers("pads", (0,) * 2 * axes))
     auto = node.text("auto_pad", "NOTSET") or "NOTSET"
@@ -152,6 +155,7 @@ def transposed_convolution(e: Emitter, node: OnnxNode) -> None:
     require(set(node.numbers("dilations", (1,))) == {1}, "dilations")
     shape, result = _spatial(e.shape(node.inputs[0])), _spatial(e.shape(target.name))
     taps, axes = weights.shape[2:], len(shape)
+    require(node.numbers("kernel_shape", taps) == taps, "a kernel_shape that its weights do not have")
     strides = node.numbers("strides", (1,) * axes)
     more = node.numbers("output_padding", (0,) * axes)
     auto, stated = node.text("auto_pad", "NOTSET") or "NOTSET", node.numbers("pads", (0,) * 2 * axes)
@@ -261,19 +265,35 @@ def _row_by_row(
     return rows, {"Summed": wide} if scales else {}
 
 
-_REDUCTIONS = {"ReduceMean": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX", "ReduceMin": "REDUCE_MIN"}
+_REDUCTIONS = {
+    "ReduceMean": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX", "ReduceMin": "REDUCE_MIN", "ReduceL2": "SUM",
+    "ReduceSumSquare": "SUM", "ReduceL1": "SUM",
+}  # fmt: skip
 
 
 def reduction(e: Emitter, node: OnnxNode) -> None:
     """ReduceMean and its like along constant axes, a mean also of codes."""
-    shape, kind = e.shape(node.inputs[0]), _REDUCTIONS[node.kind]
+    kind = _REDUCTIONS[node.kind]
+    source = e.codes_of(node.inputs[0]) if kind == "MEAN" else None
+    held = source or e.floats(node.inputs[0])
+    if node.kind in ("ReduceL2", "ReduceSumSquare", "ReduceL1"):
+        sizes = e.built.tensor(f"{node.outputs[0]} of", e.built.tensors[held.tensor].shape, "float32")
+        absolute, squares = ("ABS", [held.tensor]), ("MUL", [held.tensor, held.tensor])
+        e.built.op(*(absolute if node.kind == "ReduceL1" else squares), [sizes], FusedActivationFunction=0)
+        held = replace(held, tensor=sizes)
+    _emit_reduction(e, node, held, kind)
+    if node.kind == "ReduceL2":
+        squared = e.values[node.outputs[0]]
+        e.built.op("SQRT", [squared.tensor], [e.result(NodeResult(node.outputs[0]), last=squared.last)])
+
+
+def _emit_reduction(e: Emitter, node: OnnxNode, held: Held, kind: str) -> None:
+    shape = e.shape(node.inputs[0])
     axes = e.known(node, 1)
     stated = node.numbers("axes") if axes is None else tuple(int(a) for a in axes.ravel())
     require(bool(stated) or not int(node.number("noop_with_empty_axes")), "no axes")
     gone = tuple(sorted(a % len(shape) for a in stated)) or tuple(range(len(shape)))
     keep = bool(int(node.number("keepdims", 1)))
-    source = e.codes_of(node.inputs[0]) if kind == "MEAN" else None
-    held = source or e.floats(node.inputs[0])
     target = NodeResult(node.outputs[0])
     if held.last and not held.flat and gone == tuple(range(2, len(shape))):
         _reduced(e, held, target, kind, keep=keep)
@@ -313,11 +333,10 @@ def resized(e: Emitter, node: OnnxNode) -> None:
     pairs = list(zip(shape[2:], result[2:], strict=True))
     options: dict[str, Any] = {"AlignCorners": 0, "HalfPixelCenters": 0}
     if mode == "nearest":
-        floors = node.text("nearest_mode", "round_prefer_floor") == "floor" or node.kind == "Upsample"
+        nearest = "floor" if node.kind == "Upsample" else node.text("nearest_mode", "round_prefer_floor")
         even = all(b % a == 0 for a, b in pairs)
-        known = (placed == "asymmetric" and floors) or (even and placed in ("half_pixel", "asymmetric"))
-        nearest = node.text("nearest_mode", "round_prefer_floor")
-        known = known and (floors or (placed == "half_pixel" and nearest.startswith("round")))
+        known = (placed, nearest) == ("asymmetric", "floor")
+        known = known or (even and placed == "half_pixel" and nearest.startswith("round"))
         require(known, f"places by {placed} and {nearest}")
         kind = "RESIZE_NEAREST_NEIGHBOR"
     else:
@@ -398,7 +417,8 @@ def coded_operand(e: Emitter, node: OnnxNode, position: int = 0) -> Held:
     """Codes that a node reads, by the scale and zero point behind them, for which they have to be made."""
     scales, code = e.scales(node, position + 1)
     name = node.inputs[position]
-    require(name in e.values, f"{name!r} is computed by no node that has plain C")
+    if name not in e.values:
+        raise UnknownValueError(f"{name!r} is computed by no node that has plain C")
     held = e.values[name] if e.values[name].scales else _coded_input(e, name, scales, code)
     require(held.scales == scales, "codes that are read by another scale than they were made for")
     return held

@@ -14,6 +14,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     Emitter,
     Held,
     RefusedNodeError,
+    UnknownValueError,
     nodes_to_emit,
     placed_last,
     refusals,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _ON_MAPS = {
     "Conv", "QLinearConv", "ConvTranspose", "MaxPool", "AveragePool", "QLinearAveragePool", "GlobalAveragePool",
     "QLinearGlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample", "BatchNormalization", "DepthToSpace",
-    "SpaceToDepth",
+    "SpaceToDepth", "InstanceNormalization",
 }  # fmt: skip
 _BETWEEN = {
     "QuantizeLinear", "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Clip", "Relu", "Sigmoid", "Pad", "Concat",
@@ -52,7 +53,7 @@ NODE_RULES = _by_kind({
     maps.coded_pool: "QLinearAveragePool",
     maps.coded_mean: "QLinearGlobalAveragePool",
     maps.global_pool: "GlobalAveragePool GlobalMaxPool",
-    maps.reduction: "ReduceMean ReduceSum ReduceMax ReduceMin",
+    maps.reduction: "ReduceMean ReduceSum ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare",
     maps.resized: "Resize Upsample",
     maps.normalised_by_channel: "BatchNormalization",
     maps.blocks_to_space: "DepthToSpace",
@@ -62,8 +63,12 @@ NODE_RULES = _by_kind({
     nodes.unary: "Sigmoid Tanh Relu HardSwish Abs Exp Log Sqrt Neg Floor Ceil Sin Cos LeakyRelu Elu Round",
     nodes.coded_unary: "QLinearSigmoid QLinearLeakyRelu",
     nodes.clipped: "Clip",
-    nodes.composed: "HardSigmoid Reciprocal Pow Gelu Erf Softplus Mish Swish",
+    nodes.composed: "HardSigmoid Reciprocal Pow Gelu Erf Softplus Mish Swish Selu Softsign",
     nodes.sloped: "PRelu",
+    nodes.compared: "Equal Greater GreaterOrEqual Less LessOrEqual",
+    nodes.chosen: "Where",
+    nodes.summed: "Sum Mean",
+    nodes.repeated: "Expand",
     nodes.quantised: "QuantizeLinear",
     nodes.dequantised: "DequantizeLinear",
     nodes.general_product: "Gemm",
@@ -72,6 +77,7 @@ NODE_RULES = _by_kind({
     nodes.softmax: "Softmax",
     nodes.coded_softmax: "QLinearSoftmax",
     nodes.normalised_along: "LayerNormalization",
+    nodes.normalised_by_instance: "InstanceNormalization",
     nodes.reshaped: "Reshape Flatten Squeeze Unsqueeze",
     nodes.transposed: "Transpose",
     nodes.joined: "Concat",
@@ -119,18 +125,7 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
     graph = graph or load_model(path, request.dims, request.shapes)
     emitter = Emitter(read_onnx(path, graph))
     inputs = [_fed(emitter, name, request.layout) for name in emitter.model.inputs]
-    refused: list[tuple[OnnxNode, str]] = []
-    broken: set[str] = set()
-    for node in nodes_to_emit(emitter):
-        if broken & {*node.inputs} and node.kind in NODE_RULES:
-            broken |= {*node.outputs}
-            continue
-        try:
-            _rule(node)(emitter, node)
-        except RefusedNodeError as problem:
-            refused.append((node, str(problem)))
-            broken |= {*node.outputs}
-    if refused:
+    if refused := _refused(emitter):
         raise refusals(emitter.model, refused)
     outputs = [_given(emitter, name, request.layout) for name in emitter.model.outputs]
     _with_interface(emitter, inputs, outputs, request.interface)
@@ -143,6 +138,23 @@ def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Gra
     )
     mixed = _floats_between(emitter, inputs)
     return replace(network, turned=turned, asked={**asdict(request), "last": last, "mixed": mixed})
+
+
+def _refused(e: Emitter) -> list[tuple[OnnxNode, str]]:
+    """Emits all nodes and gives those without plain C; behind one its floats are read as if they were there."""
+    refused: list[tuple[OnnxNode, str]] = []
+    for node in nodes_to_emit(e):
+        try:
+            _rule(node)(e, node)
+            continue
+        except RefusedNodeError as problem:
+            if not refused or not isinstance(problem, UnknownValueError):
+                refused.append((node, str(problem)))
+        for name in {*node.outputs, *e.absorbed} - {*e.values, *e.codes, ""}:
+            shape, dtype = e.model.types.get(name, ((), ""))
+            if dtype == "float32":
+                e.values[name] = Held(e.built.tensor(name, shape, dtype), last=False, shape=shape)
+    return refused
 
 
 def _rule(node: OnnxNode) -> Rule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -50,7 +51,7 @@ def binary(e: Emitter, node: OnnxNode) -> None:
     if target.scales:
         operands: list[_Operand] = [(held, None) for held in coded if held]
     else:
-        operands = [(None, c) if (c := e.constant(n)) is not None else (e.floats(n), None) for n in node.inputs]
+        operands = [_operand(e, name) for name in node.inputs]
     _emit_binary(e, kind, operands, target)
 
 
@@ -70,7 +71,7 @@ def coded_binary(e: Emitter, node: OnnxNode) -> None:
     _emit_binary(e, kind, operands, NodeResult(node.outputs[0], scales=out, code=code))
 
 
-def _emit_binary(e: Emitter, kind: str, operands: list[_Operand], target: NodeResult) -> None:
+def _emit_binary(e: Emitter, kind: str, operands: list[_Operand], target: NodeResult, dtype: str = "float32") -> None:
     rank = len(e.shape(target.name))
     held = [h for h, _ in operands if h]
     require(bool(held), "constants alone")
@@ -81,17 +82,19 @@ def _emit_binary(e: Emitter, kind: str, operands: list[_Operand], target: NodeRe
         if constant is not None:
             require(constant.ndim <= rank, "a constant of more dimensions than the result")
             numbers = e.spread_constant(constant, rank, last=last)
-            tensors.append(e.built.constant(f"{target.name} operand", np.asarray(numbers, np.float32)))
+            numbers = numbers if numbers.dtype == np.bool_ else np.asarray(numbers, np.float32)
+            tensors.append(e.built.constant(f"{target.name} operand", numbers))
         elif value is not None:
             whole = prod(value.shape) == 1 and len(value.shape) != rank
             tensors.append(value.tensor if whole else e.in_order(value, last=last))
-    e.built.op(kind, tensors, [e.result(target, last=last)], **e.options(target))
+    e.built.op(kind, tensors, [e.result(target, last=last, dtype=dtype)], **e.options(target))
 
 
 def unary(e: Emitter, node: OnnxNode) -> None:
     """A function of each element, of floats, or of codes between a DequantizeLinear and a QuantizeLinear."""
-    if node.kind == "Elu":
-        require(abs(node.number("alpha", 1.0) - 1.0) < 1e-9, "an Elu of another slope")
+    if node.kind == "Elu" and node.number("alpha", 1.0) != 1.0:
+        composed(e, node)
+        return
     source = e.codes_of(node.inputs[0])
     reader = e.only_reader(node.outputs[0])
     kind = _function(node.kind)
@@ -120,10 +123,11 @@ def _emit_unary(e: Emitter, kind: str, held: Held, target: NodeResult, node: Onn
 
 
 def clipped(e: Emitter, node: OnnxNode) -> None:
-    """Clip where no operator before it does it."""
+    """Clip where no operator before it does it, or by bounds that are computed."""
     limits = e.limits_of(node)
-    require(limits is not None, "bounds that are computed")
-    assert limits is not None
+    if limits is None:
+        _clipped_by_values(e, node)
+        return
     held = _unflat(e, e.floats(node.inputs[0]))
     require(len(held.shape) > 0, "a scalar")
     neutral = e.built.constant(f"{node.outputs[0]} one", np.ones((1,) * len(held.shape), np.float32))
@@ -131,12 +135,58 @@ def clipped(e: Emitter, node: OnnxNode) -> None:
     e.built.op("MUL", [held.tensor, neutral], [e.result(target, last=held.last)], **e.options(target))
 
 
+def _clipped_by_values(e: Emitter, node: OnnxNode) -> None:
+    operand, target = _operand(e, node.inputs[0]), NodeResult(node.outputs[0])
+    for position, kind in ((1, "MAXIMUM"), (2, "MINIMUM")):
+        if node.has(position):
+            _emit_binary(e, kind, [operand, _operand(e, node.inputs[position])], target)
+            operand = (e.values[target.name], None)
+
+
+def _operand(e: Emitter, name: str) -> _Operand:
+    known = e.constant(name)
+    return (None, known) if known is not None else (e.floats(name), None)
+
+
+def compared(e: Emitter, node: OnnxNode) -> None:
+    """Equal, Greater and their like of two floats."""
+    types = {e.model.types[name][1] for name in node.inputs}
+    require(types == {"float32"}, f"types {', '.join(sorted(types))}")
+    kind = {"GreaterOrEqual": "GREATER_EQUAL", "LessOrEqual": "LESS_EQUAL"}.get(node.kind, node.kind.upper())
+    _emit_binary(e, kind, [_operand(e, n) for n in node.inputs], NodeResult(node.outputs[0]), "bool")
+
+
+def chosen(e: Emitter, node: OnnxNode) -> None:
+    """Where: floats of one of two values, as a third one says."""
+    types = [e.model.types[name][1] for name in node.inputs]
+    require(types == ["bool", "float32", "float32"], f"types {', '.join(types)}")
+    _emit_binary(e, "SELECT_V2", [_operand(e, n) for n in node.inputs], NodeResult(node.outputs[0]))
+
+
+def summed(e: Emitter, node: OnnxNode) -> None:
+    """Sum and Mean of values: one after the other."""
+    operand, target = _operand(e, node.inputs[0]), NodeResult(node.outputs[0])
+    for name in node.inputs[1:]:
+        _emit_binary(e, "ADD", [operand, _operand(e, name)], target)
+        operand = (e.values[target.name], None)
+    if node.kind == "Mean" or len(node.inputs) == 1:
+        share = np.full((1,) * max(len(e.shape(target.name)), 1), 1 / len(node.inputs), np.float32)
+        _emit_binary(e, "MUL", [operand, (None, share)], target)
+
+
+def repeated(e: Emitter, node: OnnxNode) -> None:
+    """Expand: a value that is repeated along some axes."""
+    held, shape = e.floats(node.inputs[0]), e.shape(node.outputs[0])
+    require(e.built.tensors[held.tensor].type == 0, "a type other than float32")
+    _emit_binary(e, "MUL", [(held, None), (None, np.ones(shape, np.float32))], NodeResult(node.outputs[0]))
+
+
 def _unflat(e: Emitter, held: Held) -> Held:
     return _native(e, held) if held.flat else held
 
 
 def composed(e: Emitter, node: OnnxNode) -> None:
-    """Functions that no operator of TFLM has: HardSigmoid, Reciprocal, Pow, Gelu, Mish, Softplus, Swish, Erf."""
+    """Functions that no operator of TFLM has: HardSigmoid, Reciprocal, Selu, Softsign, Pow, Gelu, Mish and others."""
     held = _unflat(e, e.floats(node.inputs[0]))
     steps = _Steps(e, held, node.outputs[0])
     _COMPOSED[node.kind](steps, node)
@@ -150,10 +200,11 @@ class _Steps:
         self.e, self.held, self.name = e, held, name
         self.x = held.tensor
 
-    def op(self, kind: str, *operands: float, **options: object) -> int:
+    def op(self, kind: str, *operands: float, shape: Shape | None = None, **options: object) -> int:
         """One more operator, of tensors and of numbers; its result."""
         inputs = [o if isinstance(o, int) else self._number(o) for o in operands]
-        tensor = self.e.built.tensor(f"{self.name} step", self.e.built.tensors[self.x].shape, "float32")
+        extents = self.e.built.tensors[self.x].shape if shape is None else shape
+        tensor = self.e.built.tensor(f"{self.name} step", extents, "float32")
         self.e.built.op(kind, inputs, [tensor], FusedActivationFunction=0, **options)
         return tensor
 
@@ -201,8 +252,18 @@ def _gelu(s: _Steps, node: OnnxNode) -> None:
     s.op("MUL", s.op("MUL", s.x, 0.5), s.op("ADD", s.op("TANH", inner), 1.0))
 
 
+def _elu(s: _Steps, node: OnnxNode) -> None:
+    slope, scale = (1.67326319217681884765625, 1.05070102214813232421875) if node.kind == "Selu" else (1.0, 1.0)
+    s.op("LEAKY_RELU", s.op("ELU", s.x), Alpha=float(node.number("alpha", slope)))
+    if node.kind == "Selu":
+        s.op("MUL", s.e.built.ops[-1].outputs[0], float(node.number("gamma", scale)))
+
+
 _COMPOSED: dict[str, Callable[[_Steps, OnnxNode], object]] = {
     "HardSigmoid": _hard_sigmoid,
+    "Elu": _elu,
+    "Selu": _elu,
+    "Softsign": lambda s, _: s.op("DIV", s.x, s.op("ADD", s.op("ABS", s.x), 1.0)),
     "Reciprocal": lambda s, _: s.op("DIV", 1.0, s.x),
     "Pow": _power,
     "Gelu": _gelu,
@@ -411,31 +472,46 @@ def _native(e: Emitter, held: Held) -> Held:
 def normalised_along(e: Emitter, node: OnnxNode) -> None:
     """LayerNormalization along the last axis, as the operators of which it is made."""
     shape = e.shape(node.inputs[0])
-    axis = int(node.number("axis", -1)) % len(shape)
-    require(axis == len(shape) - 1, "several axes")
+    require(int(node.number("axis", -1)) % len(shape) == len(shape) - 1, "several axes")
     require(len([o for o in node.outputs if o]) == 1, "mean and deviation as results")
-    held = _native(e, e.floats(node.inputs[0]))
-    steps, name = _Steps(e, held, node.outputs[0]), node.outputs[0]
-    lines = (*shape[:-1], 1)
-
-    def mean(of: int) -> int:
-        tensor = e.built.tensor(f"{name} mean", lines, "float32")
-        e.built.op("MEAN", [of, e.integers("axes", (len(shape) - 1,))], [tensor], KeepDims=1)
-        return tensor
-
-    centred = steps.op("SUB", steps.x, mean(steps.x))
-    spread = mean(steps.op("MUL", centred, centred))
-    epsilon = e.built.constant(f"{name} epsilon", np.full((1,) * len(shape), node.number("epsilon", 1e-5), np.float32))
-    moved, root = (e.built.tensor(f"{name} deviation", lines, "float32") for _ in range(2))
-    e.built.op("ADD", [spread, epsilon], [moved], FusedActivationFunction=0)
-    e.built.op("SQRT", [moved], [root])
+    steps = _Steps(e, _native(e, e.floats(node.inputs[0])), node.outputs[0])
+    _, centred, root = _mean_and_deviation(steps, (len(shape) - 1,), node.number("epsilon", 1e-5))
     result = steps.op("DIV", centred, root)
     for position, kind in ((1, "MUL"), (2, "ADD")):
         values = e.known(node, position)
         require(values is not None or not node.has(position), "scales that are computed")
         if values is not None:
-            result = steps.op(kind, result, e.built.constant(f"{name} {kind}", values.astype(np.float32)))
+            result = steps.op(kind, result, e.built.constant(f"{steps.name} {kind}", values.astype(np.float32)))
     steps.end()
+
+
+def normalised_by_instance(e: Emitter, node: OnnxNode) -> None:
+    """InstanceNormalization: a factor and an offset for each channel, as ONNX Runtime computes it."""
+    held, rank = e.floats(node.inputs[0]), len(e.shape(node.inputs[0]))
+    last = rank == 4
+    held = replace(held, tensor=e.in_order(held, last=last), last=last, flat=None)
+    steps, axes = _Steps(e, held, node.outputs[0]), (1, 2) if last else tuple(range(2, rank))
+    mean, _, root = _mean_and_deviation(steps, axes, node.number("epsilon", 1e-5))
+    lines = e.built.tensors[mean].shape
+    scale, shift = (
+        e.built.constant(f"{steps.name} {what}", e.needed(node, i, what).astype(np.float32).reshape(lines[1:]))
+        for i, what in ((1, "scale"), (2, "shift"))
+    )
+    factor = steps.op("DIV", scale, root, shape=lines)
+    offset = steps.op("SUB", shift, steps.op("MUL", mean, factor, shape=lines), shape=lines)
+    steps.op("ADD", steps.op("MUL", steps.x, factor), offset)
+    steps.end()
+
+
+def _mean_and_deviation(s: _Steps, axes: tuple[int, ...], epsilon: float) -> tuple[int, int, int]:
+    """The mean along axes, what is beside it, and the root of the mean square of that."""
+    whole = s.e.built.tensors[s.x].shape
+    lines = tuple(1 if axis in axes else extent for axis, extent in enumerate(whole))
+    table = s.e.integers("axes", axes)
+    mean = s.op("MEAN", s.x, table, shape=lines, KeepDims=1)
+    centred = s.op("SUB", s.x, mean)
+    spread = s.op("MEAN", s.op("MUL", centred, centred), table, shape=lines, KeepDims=1)
+    return mean, centred, s.op("SQRT", s.op("ADD", spread, epsilon, shape=lines), shape=lines)
 
 
 # Moves
@@ -616,8 +692,12 @@ def padded(e: Emitter, node: OnnxNode) -> None:
 
 
 def cast(e: Emitter, node: OnnxNode) -> None:
-    """Cast between floats, which stays what it is."""
+    """Cast between floats, which stays what it is, and of truth values to floats."""
     source, target = e.model.types[node.inputs[0]][1], e.model.types[node.outputs[0]][1]
+    if (source, target) == ("bool", "float32"):
+        held = e.floats(node.inputs[0])
+        e.built.op("CAST", [held.tensor], [e.result(NodeResult(node.outputs[0]), last=held.last)])
+        return
     require(source == target == "float32", f"types {source} and {target}")
     e.values[node.outputs[0]] = e.floats(node.inputs[0])
 
