@@ -18,6 +18,7 @@ from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
 from modelplan.plain_c.onnx_networks.network_reading import LAYOUTS, NetworkRequest, network_of
+from modelplan.plain_c.rows.repeating import with_repeats
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier
@@ -72,7 +73,7 @@ class FitCRequest(SettledRequest, CGoal):
         max_flash: bytes that the tables may have.
         time_per_ram: percents of instructions that a percent of RAM is worth, where rows are cut into parts and no
             budget asks for that.
-        without: rungs to skip: "maps", "overlaps", "rows", "parts", "tiles".
+        without: rungs to skip: "maps", "overlaps", "rows", "parts", "again", "tiles".
         seed: of the search; the same seed gives the same file.
         seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.
     """
@@ -180,7 +181,9 @@ def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
-    return drawing_of(ladder.chosen.program, _model(request).rows, f"{Path(request.path).stem} in plain C")
+    program, choices = ladder.chosen.program, ladder.chosen.program.choices
+    rows = with_repeats(_model(request).rows, choices.repeats if choices else ())
+    return drawing_of(program, rows, f"{Path(request.path).stem} in plain C")
 
 
 def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
@@ -327,10 +330,10 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_s
     """
     model = _of_file(file, form)
     if most_rows is None or rows_tried(model.rows) <= most_rows:
-        goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}), pushed=form.pushed)
+        goal = CGoal(without=frozenset({"maps", "overlaps", "parts", "again"}), pushed=form.pushed)
         with suppress(TooManyStagesError):
             return least_rung(model, goal, most_stages)
-    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts"}), pushed=form.pushed))
+    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts", "again"}), pushed=form.pushed))
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:

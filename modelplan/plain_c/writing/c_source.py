@@ -249,7 +249,7 @@ class _Writer:
         order = sorted(self._held, key=lambda v: (self.program.values[v].offset, v))
         for v in order:
             value = self.program.values[v]
-            part = f", {value.nbytes} in all" if value.slides else ""
+            part = (" again" if self._is_again(v) else "") + (f", {value.nbytes} in all" if value.slides else "")
             rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
         for index, address in self._scratch.items():
             rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
@@ -290,7 +290,14 @@ class _Writer:
         }
 
     def _at(self, value: int) -> str:
-        return f"{self.names.macro}_AT_{self.program.values[value].tensors[0]}"
+        tensor = self.program.values[value].tensors[0]
+        again = f"_{value}" if self._is_again(value) else ""
+        return f"{self.names.macro}_AT_{tensor}{again}"
+
+    def _is_again(self, value: int) -> bool:
+        """Whether it is a tensor that another value is too."""
+        tensor = self.program.values[value].tensors[0]
+        return any(other.tensors[0] == tensor for other in self.program.values[:value])
 
     def _title(self, tensor: int) -> str:
         """A tensor by its number, what tells its name apart, and its shape."""
