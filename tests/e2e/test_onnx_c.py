@@ -73,6 +73,30 @@ def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> Non
     assert codes.ram <= 10_400 < held.ram  # the map before the mean is never there as a whole
 
 
+@pytest.mark.parametrize(("kernels", "folder"), [("cmsis-c", "cmsis-nn"), ("esp-nn", "esp-nn")])
+def test_a_library_rounds_otherwise_only_where_it_may(
+    kernels: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = tmp_path / "coded.onnx", tmp_path / "net.c"
+    quantised(MODELS / "resnet8.onnx", model, 1, "input")
+    command = ["fit", str(model), "--runtime", "c", "-o", str(source), "--kernels", kernels, "--without", "parts"]
+    assert main(command) == 2
+    assert "--rounding library takes that" in capsys.readouterr().err
+    assert main([*command, "--rounding", "library", "--self-test", str(tmp_path / "test.c")]) == 2
+    capsys.readouterr()
+    assert main([*command, "--rounding", "library", "--force"]) == 0
+    said = re.search(r"rounding +(\d+ of 60 numbers of outputs differ .*)", capsys.readouterr().out)
+    assert said
+    kit = Path(os.environ.get("MODELPLAN_TFLM_KIT", "none")) / "src" / folder
+    monkeypatch.setenv("MODELPLAN_ESP_NN" if kernels == "esp-nn" else "MODELPLAN_CMSIS_NN", str(kit))
+    assert main(["verify", str(model), "--against", str(source)]) == 0
+    verified = " ".join(capsys.readouterr().out.split())
+    assert (" ".join(said[1].split()) if kit.is_dir() else "the file calls") in verified
+    assert main(["verify", str(model), "--against", str(source), "--quick"]) == 0
+    source.write_text(source.read_text().replace('"rounding": "library"', '"rounding": "onnx"'))
+    assert main(["verify", str(model), "--against", str(source), "--quick"]) != 0
+
+
 def _inverted_residual(path: Path) -> None:
     """A convolution that widens a map, a depthwise one, one that narrows it, and the mean."""
     draw, (w, h, c) = np.random.default_rng(4), (24, 24, 8)
@@ -159,7 +183,8 @@ def test_a_changed_table_is_told(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (("--input", "rows"), "--layout nhwc"),
-        (("--kernels", "cmsis-nn"), "rounds otherwise"),
+        (("--kernels", "cmsis-nn"), "is for codes of 8 bits, of which it has none"),
+        (("--rounding", "library"), "is for --kernels of a library"),
         (("--interface", "int8", "--self-test", "test.c"), "no conversion of 'input'"),
         (("--interface", "uint8"), "as-is and int8"),
         (("--interface", "int8"), "no conversion of 'input'"),

@@ -18,6 +18,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
     refusals,
 )
 from modelplan.plain_c.onnx_networks.onnx_nodes import OnnxNode, read_onnx
+from modelplan.plain_c.operator_calls.reading import ROUNDINGS
 from modelplan.primitives.errors import ModelError, RequestError
 
 if TYPE_CHECKING:
@@ -96,12 +97,14 @@ class NetworkRequest:
         interface: the type of inputs and outputs, "int8" where the outer QuantizeLinear and DequantizeLinear go.
         dims: extents that the file leaves open, each SYMBOL=N.
         shapes: shapes of inputs with open extents, each INPUT=N,N,...
+        rounding: "onnx", or "library" where convolutions and products of codes round as CMSIS-NN and ESP-NN do.
     """
 
     layout: str = LAYOUTS[0]
     interface: str = "as-is"
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    rounding: str = ROUNDINGS[0]
 
 
 def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Graph | None = None) -> StatedNetwork:
