@@ -201,8 +201,8 @@ def _rounded_otherwise(runs: Sequence[SessionRun], contents: Sequence[bytes]) ->
     for run, content in zip(runs, contents, strict=True):
         if len(content) != (expected := sum(y.nbytes for y in run.optimised)):
             raise BrokenPlanError(f"{len(content):,} bytes of outputs, expected {expected:,}")
-    found = [pair for run, content in zip(runs, contents, strict=True) for pair in run.apart(content)]
-    count, most = sum(n for n, _ in found), max((off for _, off in found), default=0.0)
+    pairs = [pair for run, content in zip(runs, contents, strict=True) for pair in run.apart(content)]
+    count, most = sum(n for n, _ in pairs), max((off for _, off in pairs), default=0.0)
     total = sum(y.size for run in runs for y in run.optimised)
     off = f", by {most:.3g} at most" if count else ""
     return f"{count:,} of {total:,} numbers of outputs differ from ONNX Runtime's in {len(runs)} drawn runs{off}"

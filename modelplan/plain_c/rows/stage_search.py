@@ -134,11 +134,19 @@ class StageSearch:
         return min(least, *placed, key=_bytes_of).program()
 
     def finer(self, program: CProgram, parts: int) -> CProgram:
-        """The same stages in their directions, of which those that need most are cut into more parts."""
+        """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
         stages = program.choices.stages if program.choices else ()
         least = _LARGE * program.nbytes
         cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > least else s for s in stages]
-        return placed_stages(self.graph, cut, _TRIES, self.seed).program()
+        restaged = [self._directed(stage) for stage in self._least(parts, self._load, self.least_load(parts))[1]]
+        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, restaged))
+        return min(placed, key=_bytes_of).program()
+
+    def _directed(self, choice: StageChoice) -> StageChoice:
+        """A stage in the direction that needs less."""
+        if self.graph.pushed and not choice.first:
+            return choice
+        return min(choice, replace(choice, backward=True), key=lambda way: self.graph.load(way, _FAR))
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
         return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)

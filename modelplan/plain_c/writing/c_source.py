@@ -176,9 +176,10 @@ class _Writer:
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         interface = list(self._interface())
+        kernels = all_sources(used)
         parts = [
-            self._beginning(),
-            *all_sources(used),
+            self._beginning(kernels),
+            *kernels,
             self._map(),
             self._memory(),
             *(state_memory(self.state, self.names.prefix) if self.state.nbytes else []),
@@ -217,10 +218,11 @@ class _Writer:
         joined = len(self._parts_in_place.get(operator.index, ())) == len(operator.kernels) and not self.names.traced
         return joined or (operator.view and step.reads[0].address == step.writes[0].address)
 
-    def _beginning(self) -> str:
+    def _beginning(self, kernels: Sequence[str]) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
         held = {self._ctype(t) for value in self.program.values for t in value.tensors}
         uses_floats = "float" in held | {table.ctype for table in self._constants.values()}
+        uses_floats |= any("lrintf(" in text for text in kernels)
         lines = [
             f"/* {name} as plain C, written by modelplan {__version__}.",
             " *",
