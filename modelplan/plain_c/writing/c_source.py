@@ -399,7 +399,7 @@ class _Writer:
     def _stage(self, index: int, stage: Stage) -> str:
         if index in self.texts:
             return self.texts[index].text()
-        lines = [f"APART void {self.names.prefix}_stage_{index}(void)", "{"]
+        lines = [f"STAGE void {self.names.prefix}_stage_{index}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
         return "\n".join([*lines, "}"])
