@@ -32,8 +32,8 @@ C_RUNGS = {
     "maps": "each operator computes all of its result",
     "overlaps": "row by row results run into operands",
     "rows": "operators run together row by row, and keep the rows that are still read",
-    "parts": "the same by parts of rows",
     "again": "operators run again for a map that is read much later",
+    "parts": "rows by parts",
     "tiles": "values by tiles, again where these overlap",
 }
 #: Into how many parts a row is cut: the least where a budget asks for no more, the most, and what is tried then of the
@@ -267,36 +267,44 @@ def _rungs(
         report("rows")
         bound, stages = search.least_load(1), search.stages(1)
         yield _rung("rows", model, search.program(stages, bound), names, 1, bound, budget=goal.budget)
-    if "parts" not in goal.without:
-        for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
-            report(f"rows in {parts} parts")
-            stages, bound = search.stages(parts), search.least_load(parts)
-            program = search.program(stages, bound)
-            yield _rung("parts", model, program, names, parts, bound, budget=goal.budget)
-        for parts in _FINER:
-            report(f"rows in {parts} parts")
-            finer, bound = search.finer(program, parts), search.least_load(_MANY, parts)
-            if finer.nbytes < program.nbytes:
-                program = finer
-                yield _rung("parts", model, finer, names, parts, bound, budget=goal.budget)
+    least = inf
     if "again" not in goal.without and model.kernels == "portable":
         report("maps that are made again")
-        yield from _repeated_rungs(model, goal, names, search)
+        if rung := _repeated_rung(model, goal, names, search):
+            least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
+            yield rung
+    if "parts" not in goal.without and search.least_load(_MANY, *_FINER) < least:
+        yield from _parted_rungs(model, goal, names, report, search)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
         yield from _tiled_rungs(model, goal, names, search.least_load(_MANY), check)
 
 
-def _repeated_rungs(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> Iterator[CRung]:
+def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, search: StageSearch) -> Iterator[CRung]:
+    """The plans by parts of rows; more parts than usual where these need less."""
+    for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
+        report(f"rows in {parts} parts")
+        stages, bound = search.stages(parts), search.least_load(parts)
+        program = search.program(stages, bound)
+        yield _rung("parts", model, program, names, parts, bound, budget=goal.budget)
+    for parts in _FINER:
+        report(f"rows in {parts} parts")
+        finer, bound = search.finer(program, parts), search.least_load(_MANY, parts)
+        if finer.nbytes < program.nbytes:
+            program = finer
+            yield _rung("parts", model, finer, names, parts, bound, budget=goal.budget)
+
+
+def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung | None:
     """The plan by rows of a graph in which operators run again, where that saves memory."""
     asked = goal.max_macs or goal.max_time
     most = (goal.max_macs or inf, goal.max_time or inf) if asked else (_LITTLE_WORK, _LITTLE_WORK)
     if not (repeated := repeated_rows(search, *most)):
-        return
+        return None
     again = StageSearch(StagedGraph(repeated.rows, goal.pushed, search.graph.check), goal.seed)
     program, bound = again.program(again.stages(1)), again.least_load(1)
     rung = _rung("again", model, program, names, 1, bound, repeated.rows, budget=goal.budget)
-    yield replace(rung, macs=repeated.macs, time=repeated.time)
+    return replace(rung, macs=repeated.macs, time=repeated.time)
 
 
 def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int, check: Callable[[], None]) -> Iterator[CRung]:
