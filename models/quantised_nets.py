@@ -1,9 +1,9 @@
 """Networks of 8 bits as ONNX files, quantised by ONNX Runtime on drawn inputs.
 
-    python models/quantised_nets.py --out DIR [--only NAME]
+    python models/quantised_nets.py --out models/quantised [--only NAME]
 
 `resnet8_int8.onnx` has operators of codes (QOperator), `ds_cnn_kws_qdq.onnx` floats between QuantizeLinear and
-DequantizeLinear; these two are kept here. `mobilenet_v2_224_int8.onnx` is made by its name only. Codes have signs,
+DequantizeLinear; these two are kept. `mobilenet_v2_224_int8.onnx` is made by its name only. Codes have signs,
 weights are quantised by channel. Needs onnx and onnxruntime; other releases of them write other bytes.
 """
 
@@ -44,7 +44,7 @@ def _resnet8() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """A network, the form in which it is quantised, and whether its file is kept here."""
+    """A network, the form in which it is quantised, and whether its file is kept."""
 
     net: Callable[[], Any]
     form: QuantFormat = QuantFormat.QOperator

@@ -100,11 +100,11 @@ def test_a_library_rounds_otherwise_only_where_it_may(
 @pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_kws_qdq"])
 @pytest.mark.parametrize("options", [(), ("--input", "rows", "--layout", "nhwc")], ids=["held", "rows"])
 def test_a_quantised_model_compiles_with_codes_at_its_ends(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
-    source = _written(MODELS / f"{name}.onnx", tmp_path, "--interface", "int8", *options)
+    source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, "--interface", "int8", *options)
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
     subprocess.run(["cc", *flags, source.name], cwd=tmp_path, check=True)
-    source = _written(MODELS / f"{name}.onnx", tmp_path, *options)
-    done = execute_network(str(MODELS / f"{name}.onnx"), stated_request(source.read_text()), source)
+    source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, *options)
+    done = execute_network(str(MODELS / "quantised" / f"{name}.onnx"), stated_request(source.read_text()), source)
     assert done.details.startswith("outputs of 6 runs are equal")
 
 
@@ -301,7 +301,7 @@ int main(void) {
 
 @pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_kws_qdq", "drawn QOperator", "drawn QDQ U8"])
 def test_codes_at_the_ends_stand_for_the_floats(name: str, tmp_path: Path) -> None:
-    model = MODELS / f"{name}.onnx"
+    model = MODELS / "quantised" / f"{name}.onnx"
     if name.startswith("drawn"):
         model = tmp_path / "wide.onnx"
         _inverted_residual(model)
