@@ -56,7 +56,7 @@ class CGoal(RewriteGoal):
     """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables.
 
     `max_macs` and `max_time` are the shares of work and of time that may be added; one that is 0 does
-    not count where the other is not. With neither nothing is computed again. `time_per_ram` are the percents of
+    not count where the other is not. With neither only little is computed again. `time_per_ram` are the percents of
     instructions that a percent of RAM is worth where rows are cut into parts and no budget asks for it.
     """
 

@@ -73,7 +73,7 @@ class FitCRequest(SettledRequest, CGoal):
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_time: time that may be added, as a share, as it is expected of portable kernels. Where only one of both is
-            given the other has no limit; with neither nothing is computed twice.
+            given the other has no limit; with neither the rung "again" may add a tenth of both.
         max_flash: bytes that the tables may have.
         time_per_ram: percents of instructions that a percent of RAM is worth, where rows are cut into parts and no
             budget asks for that.
