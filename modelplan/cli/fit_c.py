@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from modelplan.cli import files, model_options, terminal
 from modelplan.cli.output_options import figures_asked, write_figures
 from modelplan.outputs.report import Section
-from modelplan.plain_c import LAYOUTS, TIME_PER_RAM
+from modelplan.plain_c import LAYOUTS, ROUNDINGS, TIME_PER_RAM
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
 from modelplan.runtimes.c import C
@@ -38,6 +38,11 @@ def configure(parser: ArgumentParser) -> None:
         choices=LAYOUTS,
         help="order of an .onnx model's maps at its ends (default: nchw, as the model says)",
     )
+    group.add_argument(
+        "--rounding",
+        choices=ROUNDINGS,
+        help="library: an .onnx model's sums of codes round as the library of --kernels does (default: onnx)",
+    )
     group.add_argument("--name", metavar="PREFIX", help="what public names begin with (default: the name of OUT)")
     group.add_argument("--section", metavar="NAME", help="the linker section of the buffer")
     words = f"instructions that 1%% of RAM is worth where rows are cut into parts (default: {TIME_PER_RAM:g}%%)"
@@ -46,7 +51,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def check_runtime(arguments: Namespace) -> None:
     """Refuses options of plain C for other outputs."""
-    for name in ("input", "layout", "name", "section", "time-per-ram"):
+    for name in ("input", "layout", "rounding", "name", "section", "time-per-ram"):
         if getattr(arguments, name.replace("-", "_")):
             raise RequestError(f"--{name} is for --runtime c")
 
@@ -57,7 +62,13 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
     An empty text ends the lines of `progress`.
     """
     from modelplan.outputs.reports import c_ladder_report as report  # here, since other files need none of it
-    from modelplan.questions.c_fitting import compiled_rung, drawn_rung, fit_c, fitted_self_test
+    from modelplan.questions.c_fitting import (
+        compiled_rung,
+        drawn_rung,
+        fit_c,
+        fitted_self_test,
+        rounding_difference,
+    )
 
     _check_options(arguments)
     header = str(Path(arguments.output).with_suffix(".h"))
@@ -72,6 +83,8 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
     compiled = compiled_rung(request, ladder)
     verdict = report.c_verdict(ladder, request, compiled)
     terminal.show([report.c_rungs_section(arguments.model, ladder, request), *verdict])
+    if ladder.chosen and (rounding := rounding_difference(request)):
+        terminal.show([Section("", (f"rounding       {rounding}",))], more=True)
     if ladder.chosen is None:
         show_forms(arguments, request)
         return 1
@@ -143,6 +156,7 @@ def _request(arguments: Namespace, target: Chosen | None, work: Sequence[float])
         else TIME_PER_RAM,
         seed=arguments.seed,
         layout=arguments.layout or "",
+        rounding=arguments.rounding or "",
         dims=tuple(arguments.dim),
         shapes=tuple(arguments.shape),
         seconds=arguments.seconds,

@@ -119,17 +119,26 @@ class TileChain:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Operators, each of which reads what the one before makes, run again: `reader` reads what the last one makes."""
+
+    operators: tuple[int, ...]
+    reader: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanChoices:
     """What all steps of a plan follow from, beside the model: stages, tiles, and where each group of values begins.
 
     `bases` are those of the values, then of the working memory of operators in the order in which they need it. `spare`
-    has (operator, address) of working memory for faster kernels.
+    has (operator, address) of working memory for faster kernels. `repeats` follow from each other in this order.
     """
 
     stages: tuple[StageChoice, ...]
     chains: tuple[TileChain, ...]
     bases: tuple[int, ...]
     spare: tuple[tuple[int, int], ...] = ()
+    repeats: tuple[Repeat, ...] = ()
 
 
 Step: TypeAlias = KernelCall | ValueShift | RowsArrival

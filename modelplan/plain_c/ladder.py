@@ -16,6 +16,7 @@ from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.instruction_counts import expected_instructions
 from modelplan.plain_c.kernel_records import COperator
 from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.repeating import repeated_rows
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.spare_memory import with_spare_scratch
 from modelplan.plain_c.rows.stage_plan import StagedGraph
@@ -32,13 +33,19 @@ C_RUNGS = {
     "maps": "each operator computes all of its result",
     "overlaps": "row by row results run into operands",
     "rows": "operators run together row by row, and keep the rows that are still read",
-    "parts": "the same by parts of rows",
+    "again": "operators run again for a map that is read much later",
+    "parts": "rows by parts",
     "tiles": "values by tiles, again where these overlap",
 }
-#: Into how many parts a row is cut: the least where a budget asks for no more, and the most.
-_FEW, _MANY = 4, 8
-#: The share of instructions that is not weighed against RAM.
-_LITTLE_TIME = 0.1
+#: Into how many parts a row is cut: the least where a budget asks for no more, the most, and what is tried then of the
+#: stages that need most.
+_FEW, _MANY, _FINER = 4, 8, (16, 32)
+#: The rungs whose instructions are weighed, the percents of them that a percent of RAM is worth, and the share that is
+#: not weighed; what more parts than usual save is worth so much less.
+_DEAR = ("parts", "again")
+_LITTLE_TIME, _FINE = 0.1, 0.25
+#: The share of multiply-accumulates and of time that operators may add which run again, though nobody asked for it.
+_LITTLE_WORK = 0.1
 #: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
 _PLACED, _DRAFT_TRIES = 2, 4000
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
@@ -50,7 +57,7 @@ class CGoal(RewriteGoal):
     """What is asked for: `pushed` says that the input comes row by row and is not held, `max_flash` bounds tables.
 
     `max_macs` and `max_time` are the shares of work and of time that may be added; one that is 0 does
-    not count where the other is not. With neither nothing is computed again. `time_per_ram` are the percents of
+    not count where the other is not. With neither only little is computed again. `time_per_ram` are the percents of
     instructions that a percent of RAM is worth where rows are cut into parts and no budget asks for it.
     """
 
@@ -193,13 +200,21 @@ def _dear(rungs: Sequence[CRung], goal: CGoal) -> list[CRung]:
 
 
 def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:
-    """Whether parts of rows take more instructions than the RAM is worth that they save."""
-    whole = [other for other in rungs if other.name != "parts" and _fits(goal, other)]
+    """Whether a rung takes more instructions than the RAM is worth that it saves; finer parts beside coarser ones."""
+    whole = [other for other in rungs if other.name not in _DEAR and _fits(goal, other)]
     least = min(whole, key=lambda other: other.ram, default=None)
-    if rung.name != "parts" or least is None or not rung.instructions or not least.instructions:
+    if rung.name not in _DEAR or least is None:
         return False
-    more, saved = rung.instructions / least.instructions - 1, 1 - rung.ram / least.ram
-    return more > max(_LITTLE_TIME, goal.time_per_ram * saved)
+    more, saved = _exchanged(rung, least)
+    coarse = next(other for other in rungs if other.parts == min(rung.parts, _MANY))
+    finer, less = _exchanged(rung, coarse)
+    return more > max(_LITTLE_TIME, goal.time_per_ram * saved) or finer > max(0.0, goal.time_per_ram * _FINE * less)
+
+
+def _exchanged(rung: CRung, other: CRung) -> tuple[float, float]:
+    """The shares of instructions that a rung takes more than another one, and of RAM that it needs less."""
+    more = rung.instructions / other.instructions - 1 if rung.instructions and other.instructions else 0.0
+    return more, 1 - rung.ram / other.ram
 
 
 def _require_ok(model: CModel, verdict: Verdict) -> None:
@@ -254,14 +269,44 @@ def _rungs(
         report("rows")
         bound, stages = search.least_load(1), search.stages(1)
         yield _rung("rows", model, search.program(stages, bound), names, 1, bound, budget=goal.budget)
-    if "parts" not in goal.without:
-        for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
-            report(f"rows in {parts} parts")
-            stages, bound = search.stages(parts), search.least_load(parts)
-            yield _rung("parts", model, search.program(stages, bound), names, parts, bound, budget=goal.budget)
+    least = inf
+    if "again" not in goal.without and model.kernels == "portable":
+        report("maps that are made again")
+        if rung := _repeated_rung(model, goal, names, search):
+            least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
+            yield rung
+    if "parts" not in goal.without and search.least_load(_MANY, *_FINER) < least:
+        yield from _parted_rungs(model, goal, names, report, search)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
         yield from _tiled_rungs(model, goal, names, search.least_load(_MANY), check)
+
+
+def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, search: StageSearch) -> Iterator[CRung]:
+    """The plans by parts of rows; more parts than usual where these need less."""
+    for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
+        report(f"rows in {parts} parts")
+        stages, bound = search.stages(parts), search.least_load(parts)
+        program = search.program(stages, bound)
+        yield _rung("parts", model, program, names, parts, bound, budget=goal.budget)
+    for parts in _FINER:
+        report(f"rows in {parts} parts")
+        finer, bound = search.finer(program, parts), search.least_load(_MANY, parts)
+        if finer.nbytes < program.nbytes:
+            program = finer
+            yield _rung("parts", model, finer, names, parts, bound, budget=goal.budget)
+
+
+def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung | None:
+    """The plan by rows of a graph in which operators run again, where that saves memory."""
+    asked = goal.max_macs or goal.max_time
+    most = (goal.max_macs or inf, goal.max_time or inf) if asked else (_LITTLE_WORK, _LITTLE_WORK)
+    if not (repeated := repeated_rows(search, *most)):
+        return None
+    again = StageSearch(StagedGraph(repeated.rows, goal.pushed, search.graph.check), goal.seed)
+    program, bound = again.program(again.stages(1)), again.least_load(1)
+    rung = _rung("again", model, program, names, 1, bound, repeated.rows, budget=goal.budget)
+    return replace(rung, macs=repeated.macs, time=repeated.time)
 
 
 def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int, check: Callable[[], None]) -> Iterator[CRung]:

@@ -18,6 +18,7 @@ from modelplan.model.c_program import CProgram, PlanChoices
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import COperator
 from modelplan.plain_c.rows.placing_rows import chosen_program
+from modelplan.plain_c.rows.repeating import possible_repeats, with_repeats
 from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
 from modelplan.plain_c.rows.spare_memory import with_scratch_at
 from modelplan.plain_c.rows.stage_plan import StagedGraph
@@ -74,7 +75,7 @@ def stated_program(model: CModel, source: str) -> tuple[Mapping[int, COperator],
         UnreadPlanError: it states none, or one that is no plan of this model.
     """
     choices, nbytes, pushed = stated_choices(source)
-    rows, spare = _with_stated_chains(model.rows, choices), dict(choices.spare)
+    rows, spare = _with_stated_chains(_with_stated_repeats(model, choices), choices), dict(choices.spare)
     if pushed and len(model.graph.inputs) != 1:
         raise UnreadPlanError(f"rows are handed over for one of {len(model.graph.inputs)} inputs")
     if not spare.keys() <= model.faster.keys():
@@ -88,6 +89,15 @@ def stated_program(model: CModel, source: str) -> tuple[Mapping[int, COperator],
     if nbytes > most + 4 * len(program.scratch):
         raise UnreadPlanError(f"its buffer has {nbytes} bytes, and all of its values {most}")
     return model.operators_of(rows, program, {i: model.faster[i] for i in spare}), program
+
+
+def _with_stated_repeats(model: CModel, choices: PlanChoices) -> RowGraph:
+    rows = model.rows
+    for repeat in choices.repeats:
+        if model.kernels != "portable" or repeat not in set(possible_repeats(rows)):
+            raise UnreadPlanError("it states that operators run again which cannot")
+        rows = with_repeats(rows, [repeat])
+    return rows
 
 
 def _with_stated_chains(rows: RowGraph, choices: PlanChoices) -> RowGraph:

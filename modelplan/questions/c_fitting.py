@@ -7,18 +7,20 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Part, Requirement
 from modelplan.model.model_file import ModelFile
-from modelplan.plain_c import LAYOUTS
+from modelplan.plain_c import LAYOUTS, ROUNDINGS
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
-from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
+from modelplan.plain_c.ladder import C_RUNGS, CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
 from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
+from modelplan.plain_c.rows.repeating import with_repeats
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier
@@ -66,14 +68,16 @@ class FitCRequest(SettledRequest, CGoal):
         shapes: shapes of inputs with open extents, each INPUT=N,N,...
         kernels: who computes: "portable" kernels in the file, or a library where it can: "esp-nn", or CMSIS-NN as
             "cmsis-c", "cmsis-dsp", "cmsis-mve", or "cmsis-nn" for any of them.
+        rounding: how an .onnx model's convolutions and products of codes round: "onnx", or "library" as CMSIS-NN and
+            ESP-NN do, which other kernels than portable ones need.
         pushed: whether the caller hands over the input row by row, so that it is never held as a whole.
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         max_time: time that may be added, as a share, as it is expected of portable kernels. Where only one of both is
-            given the other has no limit; with neither nothing is computed twice.
+            given the other has no limit; with neither the rung "again" may add a tenth of both.
         max_flash: bytes that the tables may have.
         time_per_ram: percents of instructions that a percent of RAM is worth, where rows are cut into parts and no
             budget asks for that.
-        without: rungs to skip: "maps", "overlaps", "rows", "parts", "tiles".
+        without: rungs to skip: "maps", "overlaps", "rows", "parts", "again", "tiles".
         seed: of the search; the same seed gives the same file.
         seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.
     """
@@ -87,6 +91,7 @@ class FitCRequest(SettledRequest, CGoal):
     layout: str = ""
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    rounding: str = ""
     seconds: float | None = None
 
 
@@ -144,6 +149,8 @@ def fitted_self_test(request: FitCRequest, ladder: CLadder) -> str:
     model, program = _model(request), ladder.chosen.program
     operators = ladder.chosen.operators
     if isinstance(model.file, StatedNetwork):
+        if request.rounding == ROUNDINGS[1]:
+            raise RequestError(f"{request.path}: no self-test, for --rounding library computes other outputs")
         expected = session_expected(request.path, model.file, request.seed)
         test = session_self_test(model.file, operators, program, _names(request), expected, request.seed)
         _require_passing(request, model.file, test, ladder.chosen)
@@ -181,7 +188,9 @@ def drawn_rung(request: FitCRequest, ladder: CLadder) -> Drawing:
 
     if ladder.chosen is None:
         raise ModelError(f"{request.path}: nothing to draw, for nothing fits")
-    return drawing_of(ladder.chosen.program, _model(request).rows, f"{Path(request.path).stem} in plain C")
+    program, choices = ladder.chosen.program, ladder.chosen.program.choices
+    rows = with_repeats(_model(request).rows, choices.repeats if choices else ())
+    return drawing_of(program, rows, f"{Path(request.path).stem} in plain C")
 
 
 def compiled_rung(request: FitCRequest, ladder: CLadder) -> CompiledNetwork | None:
@@ -254,17 +263,23 @@ def _model(request: FitCRequest) -> CModel:
     if is_onnx(request.path):
         if request.layout not in ("", *LAYOUTS):
             raise RequestError(f"no layout {request.layout!r}; there are: {', '.join(LAYOUTS)}")
-        asked = NetworkRequest(request.layout or LAYOUTS[0], request.interface, request.dims, request.shapes)
-        network = network_of(request.path, asked)
+        if request.rounding not in ("", *ROUNDINGS):
+            raise RequestError(f"no rounding {request.rounding!r}; there are: {', '.join(ROUNDINGS)}")
+        network = network_of(request.path, _asked(request))
         if request.pushed and set(network.subgraphs[0].inputs) & network.turned:
             raise RequestError(
                 f"{request.path}: rows are handed over with their channels last; --layout nhwc says that yours are"
             )
         return _network_model(network, request.kernels)
-    for option, given in (("layout", request.layout), ("dim", request.dims), ("shape", request.shapes)):
-        if given:
-            raise RequestError(f"--{option} is for .onnx models, and {request.path} is none")
+    for option in ("layout", "dims", "shapes", "rounding"):
+        if getattr(request, option):
+            raise RequestError(f"--{option.removesuffix('s')} is for .onnx models, and {request.path} is none")
     return _loaded(request.path, request.interface, request.kernels)
+
+
+def _asked(request: FitCRequest) -> NetworkRequest:
+    layout, rounding = request.layout or LAYOUTS[0], request.rounding or ROUNDINGS[0]
+    return NetworkRequest(layout, request.interface, request.dims, request.shapes, rounding)
 
 
 def is_onnx(path: str) -> bool:
@@ -273,9 +288,39 @@ def is_onnx(path: str) -> bool:
 
 
 def _network_model(network: StatedNetwork, kernels: str) -> CModel:
-    if kernels != "portable":
-        raise RequestError(f"{network.name}: {kernels} rounds otherwise than ONNX says; there are portable kernels")
-    return CModel(network.graph, network)
+    as_library = network.asked.get("rounding") == ROUNDINGS[1]
+    if kernels != "portable" and not network.scales:
+        raise RequestError(f"{network.name}: --kernels {kernels} is for codes of 8 bits, of which it has none")
+    if kernels != "portable" and not as_library:
+        raise RequestError(
+            f"{network.name}: --kernels {kernels} rounds otherwise than ONNX says, so that outputs may differ; "
+            "--rounding library takes that, and fit counts them"
+        )
+    if kernels == "portable" and as_library:
+        raise RequestError(f"{network.name}: --rounding library is for --kernels of a library; portable ones are exact")
+    return CModel(network.graph, network, kernels)
+
+
+def rounding_difference(request: FitCRequest) -> str:
+    """How many outputs of an .onnx model differ from ONNX Runtime's where a library rounds; empty where none does.
+
+    Portable kernels are run that round as the libraries do, with the model's own inputs and outputs.
+    """
+    from modelplan.checking.verifier.c_execution import execute_network
+    from modelplan.checking.verifier.verdicts import Skipped
+
+    if not is_onnx(request.path) or request.rounding != ROUNDINGS[1]:
+        return ""
+    network = network_of(request.path, replace(_asked(request), interface=INTERFACES[0]))
+    rung = least_rung(CModel(network.graph, network), CGoal(without=frozenset(C_RUNGS) - {"maps"}))
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "net.c"
+        source.write_text(rung.files.source)
+        source.with_suffix(".h").write_text(rung.files.header)
+        try:
+            return execute_network(request.path, network.asked, source, request.seed).details
+        except Skipped as reason:
+            return f"not counted: {reason}"
 
 
 def _loaded(path: str, interface: str, kernels: str) -> CModel:
@@ -328,10 +373,10 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_s
     """
     model = _of_file(file, form)
     if most_rows is None or rows_tried(model.rows) <= most_rows:
-        goal = CGoal(without=frozenset({"maps", "overlaps", "parts"}), pushed=form.pushed)
+        goal = CGoal(without=frozenset({"maps", "overlaps", "parts", "again"}), pushed=form.pushed)
         with suppress(TooManyStagesError):
             return least_rung(model, goal, most_stages)
-    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts"}), pushed=form.pushed))
+    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts", "again"}), pushed=form.pushed))
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:

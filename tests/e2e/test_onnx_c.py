@@ -81,6 +81,41 @@ def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> Non
     assert codes.ram <= 10_400 < held.ram  # the map before the mean is never there as a whole
 
 
+@pytest.mark.parametrize(("kernels", "folder"), [("cmsis-c", "cmsis-nn"), ("esp-nn", "esp-nn")])
+def test_a_library_rounds_otherwise_only_where_it_may(
+    kernels: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = tmp_path / "coded.onnx", tmp_path / "net.c"
+    quantised(MODELS / "resnet8.onnx", model, 1, "input")
+    command = ["fit", str(model), "--runtime", "c", "-o", str(source), "--kernels", kernels, "--without", "parts"]
+    assert main(command) == 2
+    assert "--rounding library takes that" in capsys.readouterr().err
+    assert main([*command, "--rounding", "library", "--self-test", str(tmp_path / "test.c")]) == 2
+    capsys.readouterr()
+    assert main([*command, "--rounding", "library", "--force"]) == 0
+    said = re.search(r"rounding +(\d+ of 60 numbers of outputs differ .*)", capsys.readouterr().out)
+    assert said
+    kit = Path(os.environ.get("MODELPLAN_TFLM_KIT", "none")) / "src" / folder
+    monkeypatch.setenv("MODELPLAN_ESP_NN" if kernels == "esp-nn" else "MODELPLAN_CMSIS_NN", str(kit))
+    assert main(["verify", str(model), "--against", str(source)]) == 0
+    verified = " ".join(capsys.readouterr().out.split())
+    assert (" ".join(said[1].split()) if kit.is_dir() else "the file calls") in verified
+    assert main(["verify", str(model), "--against", str(source), "--quick"]) == 0
+    source.write_text(source.read_text().replace('"rounding": "library"', '"rounding": "onnx"'))
+    assert main(["verify", str(model), "--against", str(source), "--quick"]) != 0
+
+
+@pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_kws_qdq"])
+@pytest.mark.parametrize("options", [(), ("--input", "rows", "--layout", "nhwc")], ids=["held", "rows"])
+def test_a_quantised_model_compiles_with_codes_at_its_ends(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, "--interface", "int8", *options)
+    flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
+    subprocess.run(["cc", *flags, source.name], cwd=tmp_path, check=True)
+    source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, *options)
+    done = execute_network(str(MODELS / "quantised" / f"{name}.onnx"), stated_request(source.read_text()), source)
+    assert done.details.startswith("outputs of 6 runs are equal")
+
+
 def _inverted_residual(path: Path) -> None:
     """A convolution that widens a map, a depthwise one, one that narrows it, and the mean."""
     draw, (w, h, c) = np.random.default_rng(4), (24, 24, 8)
@@ -167,7 +202,8 @@ def test_a_changed_table_is_told(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (("--input", "rows"), "--layout nhwc"),
-        (("--kernels", "cmsis-nn"), "rounds otherwise"),
+        (("--kernels", "cmsis-nn"), "is for codes of 8 bits, of which it has none"),
+        (("--rounding", "library"), "is for --kernels of a library"),
         (("--interface", "int8", "--self-test", "test.c"), "no conversion of 'input'"),
         (("--interface", "uint8"), "as-is and int8"),
         (("--interface", "int8"), "no conversion of 'input'"),
@@ -265,3 +301,47 @@ def test_a_product_with_a_float_rounds_as_float32_does(tmp_path: Path) -> None:
     subprocess.run(["cc", *flags, str(program), "-o", str(tmp_path / "even")], check=True)
     printed = subprocess.run([str(tmp_path / "even")], capture_output=True, text=True, check=True).stdout
     assert [int(line) for line in printed.split()] == [int(n) for n in np.rint(product[inside])]
+
+
+_CODED_MAIN = """
+#include <stdio.h>
+#include "floats.h"
+#include "codes.h"
+int main(void) {
+  for (unsigned run = 0; run < 4; run++) {
+    for (unsigned i = 0, z = run; i < CODES_INPUT_BYTES; i++) {
+      z = z * 1664525u + 1013904223u;
+      codes_input()[i] = (int8_t)(z >> 24);
+      floats_input()[i] = (float)(codes_input()[i] - CODES_INPUT_ZERO_POINT) * CODES_INPUT_SCALE;
+    }
+    floats_invoke();
+    codes_invoke();
+    for (unsigned i = 0; i < CODES_OUTPUT_BYTES; i++) {
+      const float wanted = (float)(codes_output()[i] - CODES_OUTPUT_ZERO_POINT) * CODES_OUTPUT_SCALE;
+      if (floats_output()[i] != wanted) { printf("run %u, output %u\\n", run, i); return 1; }
+    }
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_kws_qdq", "drawn QOperator", "drawn QDQ U8"])
+def test_codes_at_the_ends_stand_for_the_floats(name: str, tmp_path: Path) -> None:
+    model = MODELS / "quantised" / f"{name}.onnx"
+    if name.startswith("drawn"):
+        model = tmp_path / "wide.onnx"
+        _inverted_residual(model)
+        quantised(model, model, 1 + name.endswith("U8"))
+    for ends, interface in (("floats", "as-is"), ("codes", "int8")):
+        options = ("--layout", "nhwc", "--interface", interface, "--name", ends)
+        _written(model, tmp_path, *options).rename(tmp_path / f"{ends}.c")
+        (tmp_path / "net.h").rename(tmp_path / f"{ends}.h")
+        text = (tmp_path / f"{ends}.c").read_text()
+        (tmp_path / f"{ends}.c").write_text(text.replace('"net.h"', f'"{ends}.h"'))
+    (tmp_path / "main.c").write_text(_CODED_MAIN)
+    sources = ["main.c", "floats.c", "codes.c"]
+    command = ["cc", "-std=c99", "-O2", *sources, "-lm", "-o", "both"]  # as users compile it: sanitizers hide faults
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(["./both"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[:2000]

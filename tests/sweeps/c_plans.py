@@ -22,6 +22,7 @@ from modelplan.model.c_program import CProgram, StageChoice, TileChain
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import COperator
 from modelplan.plain_c.rows.placing_rows import placed_program
+from modelplan.plain_c.rows.repeating import possible_repeats, with_repeats
 from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
 from modelplan.plain_c.rows.spare_memory import with_spare_scratch
 from modelplan.plain_c.rows.stage_plan import StagedGraph
@@ -47,11 +48,20 @@ def random_chains(rows: RowGraph, draw: random.Random) -> list[TileChain]:
     return chains
 
 
+def random_repeats(rows: RowGraph, draw: random.Random) -> RowGraph:
+    """The rows with up to two runs of operators again."""
+    for _ in range(2):
+        if possible := list(possible_repeats(rows)):
+            rows = with_repeats(rows, [draw.choice(possible)])
+    return rows
+
+
 def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> tuple[CProgram, Mapping[int, COperator]]:
-    """Operators in runs of random length, direction and number of parts, some by tiles; and these operators."""
+    """Operators in runs of random length, direction and parts, some by tiles or twice; and these operators."""
     tiled = draw.random() < 0.5 and model.kernels == "portable"  # as fit asks for tiles of portable kernels alone
-    chains = random_chains(model.rows, draw) if tiled else []
-    graph = StagedGraph(with_chains(model.rows, chains), pushed)
+    rows = random_repeats(model.rows, draw) if draw.random() < 0.5 and model.kernels == "portable" else model.rows
+    chains = random_chains(rows, draw) if tiled else []
+    graph = StagedGraph(with_chains(rows, chains), pushed)
     search, at, stages = StageSearch(graph), len(graph.rows.order), list[StageChoice]()
     while at:
         first = max(at - draw.randint(1, 6), search.barrier(at))

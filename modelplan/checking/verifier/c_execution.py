@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.formats.tflite.tflite_schema import DTYPES
@@ -20,6 +20,9 @@ from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.planner import without_plan
 from modelplan.runtimes.tflm.runner import INSTALL, installed, tflm_values
+
+if TYPE_CHECKING:
+    from modelplan.checking.verifier.session_outputs import SessionRun
 
 LEVEL, ONNX_LEVEL = "C beside TFLM", "C beside ONNX Runtime"
 _RUNS = 6
@@ -117,7 +120,7 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     interface = interface_of(read_text(path.with_suffix(".h")), str(path.with_suffix(".h")))
     source = read_text(path)
-    library = next((library for library in _LIBRARIES if library.header in source), None)
+    library = _library_of(source)
     more = library.arguments(library.folder()) if library else []
     feeds = [generated_inputs(model, seed, run) for run in range(_RUNS)] + list(_extreme(model))
     try:
@@ -138,6 +141,11 @@ def execute_c(model: FileModel, path: Path, seed: int = 0) -> Executed:
     )
 
 
+def _library_of(source: str) -> CLibrary | None:
+    """The library that a source calls, if it calls one."""
+    return next((library for library in _LIBRARIES if library.header in source), None)
+
+
 def _compiler() -> str:
     """A C compiler of this machine."""
     compiler = next((name for name in _COMPILERS if shutil.which(name)), None)
@@ -152,22 +160,30 @@ def execute_network(onnx_path: str, asked: Mapping[str, Any], path: Path, seed: 
     Codes, and floats that are made of codes, have to be equal; other floats to lie within four times what sessions with
     and without optimisation differ by, and a millionth of the largest.
 
+    Where sums of codes round as libraries do, outputs that differ are counted.
+
     Raises:
         BrokenPlanError: outputs differ, or a sanitizer stops the program.
         RequestError: the header is missing, or the file does not compile.
-        Skipped: there is no compiler, no ONNX Runtime, this machine's kernels saturate, or outputs differ where codes
-            are made of floats that nodes between compute.
+        Skipped: there is no compiler, no library that it calls, no ONNX Runtime, this machine's kernels saturate, or
+            outputs differ where codes are made of floats that nodes between compute.
     """
     from modelplan.checking.verifier.session_outputs import session_runs
 
     compiler = _compiler()
     header = read_text(path.with_suffix(".h"))
     interface = interface_of(header, str(path.with_suffix(".h")))
+    library = _library_of(read_text(path))
+    more = library.arguments(library.folder()) if library else []
     runs = session_runs(onnx_path, asked, seed, _RUNS)
-    done = _run(compiler, path, interface, [run.feeds for run in runs], [])
+    done = _run(compiler, path, interface, [run.feeds for run in runs], more)
     if done.returncode:
         raise BrokenPlanError(f"{path}: stops with {done.stderr.decode(errors='replace')[:400]}")
+    kernels = f"{library.name} in {library.folder()}" if library else "portable kernels"
     size, worst = len(done.stdout) // len(runs), 0.0
+    if asked.get("rounding") == "library":
+        said = _rounded_otherwise(runs, [done.stdout[n * size : (n + 1) * size] for n in range(len(runs))])
+        return Executed(said, f"{kernels} by {compiler}", planned=True)
     for number, run in enumerate(runs):
         fault, off = run.compared(done.stdout[number * size : (number + 1) * size])
         if fault and asked.get("mixed"):
@@ -177,9 +193,19 @@ def execute_network(onnx_path: str, asked: Mapping[str, Any], path: Path, seed: 
             raise BrokenPlanError(f"{path}: outputs of run {number} differ from ONNX Runtime's: {fault}")
         worst = max(worst, off)
     same = "are equal" if worst == 0 else f"lie within the bound for floats, {worst:.2g} apart at most"
-    return Executed(
-        f"outputs of {len(runs)} runs {same}, with sanitizers", f"portable kernels by {compiler}", planned=True
-    )
+    return Executed(f"outputs of {len(runs)} runs {same}, with sanitizers", f"{kernels} by {compiler}", planned=True)
+
+
+def _rounded_otherwise(runs: Sequence[SessionRun], contents: Sequence[bytes]) -> str:
+    """How many numbers of outputs differ where convolutions and products round otherwise than ONNX says."""
+    for run, content in zip(runs, contents, strict=True):
+        if len(content) != (expected := sum(y.nbytes for y in run.optimised)):
+            raise BrokenPlanError(f"{len(content):,} bytes of outputs, expected {expected:,}")
+    pairs = [pair for run, content in zip(runs, contents, strict=True) for pair in run.apart(content)]
+    count, most = sum(n for n, _ in pairs), max((off for _, off in pairs), default=0.0)
+    total = sum(y.size for run in runs for y in run.optimised)
+    off = f", by {most:.3g} at most" if count else ""
+    return f"{count:,} of {total:,} numbers of outputs differ from ONNX Runtime's in {len(runs)} drawn runs{off}"
 
 
 def passes_self_test(test: str, header: str, name: str) -> bool:

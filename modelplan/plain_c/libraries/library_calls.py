@@ -11,7 +11,7 @@ import numpy as np
 from modelplan.plain_c.kernel_records import CKernel, ConstTable, COperator, const_table
 from modelplan.plain_c.kernel_sources import parameter_names
 from modelplan.plain_c.operator_calls.function_tables import softmax_scale
-from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.plain_c.operator_calls.reading import OperatorReader, reader_of
 from modelplan.plain_c.operator_calls.windowed import wrapped_bias
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels.cmsis_nn import Path
@@ -90,7 +90,7 @@ def library_calls(
     for index, operator in operators.items():
         kernel = operator.kernels[0] if len(operator.kernels) == 1 else None
         if kernel and kernel.variant == "int8" and kernel.source in kinds:
-            calls[index] = LibraryCall(OperatorReader(model, index), operator, paths)
+            calls[index] = LibraryCall(reader_of(model, index), operator, paths)
     return calls
 
 

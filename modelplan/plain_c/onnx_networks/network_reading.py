@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
-from modelplan.plain_c import LAYOUTS
+from modelplan.plain_c import LAYOUTS, ROUNDINGS
 from modelplan.plain_c.onnx_networks import map_nodes as maps
 from modelplan.plain_c.onnx_networks import value_nodes as nodes
 from modelplan.plain_c.onnx_networks.emitting import (
@@ -101,12 +101,14 @@ class NetworkRequest:
         interface: the type of inputs and outputs, "int8" where the outer QuantizeLinear and DequantizeLinear go.
         dims: extents that the file leaves open, each SYMBOL=N.
         shapes: shapes of inputs with open extents, each INPUT=N,N,...
+        rounding: "onnx", or "library" where convolutions and products of codes round as CMSIS-NN and ESP-NN do.
     """
 
     layout: str = LAYOUTS[0]
     interface: str = "as-is"
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    rounding: str = ROUNDINGS[0]
 
 
 def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Graph | None = None) -> StatedNetwork:

@@ -20,6 +20,7 @@ from modelplan.ops import facts
 from modelplan.ops.access import AccessMap
 from modelplan.ops.access.builders import ShapedOp
 from modelplan.ops.access.rows import RowSpan, row_span
+from modelplan.plain_c import ROUNDINGS
 from modelplan.plain_c.kernel_records import (
     AxisWindow,
     MissingKernelError,
@@ -39,6 +40,9 @@ from modelplan.plain_c.operator_calls.fixed_point import (
 from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.stated_network import StatedNetwork, StatedOptions
+
+#: What those kernels compute of the operators that sum products.
+_IN_LIBRARIES = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
 
 
 @dataclass(frozen=True)
@@ -290,12 +294,23 @@ class NetworkReader(OperatorReader):
         low, high = ends
         return int(min(max(low, least), most)), int(max(min(high, most), least))
 
+    @property
+    def _rounds_as_libraries(self) -> bool:
+        return self.model.asked.get("rounding") == ROUNDINGS[1] and self.op.kind in _IN_LIBRARIES
+
     def rounded(self, variant: str) -> str:
         """The variant of a kernel by how it rounds."""
+        if self._rounds_as_libraries and variant == "int8":
+            return variant
         return {"int8": "int8_even", "float": "float_parts"}.get(variant, variant)
 
     def product_multiplier(self, operand: float, weights: float, result: float) -> tuple[int, int]:
-        """By what sums of products become codes of the result: the product of scales in float32, as 24 bits."""
+        """By what sums of products become codes of the result: the product of scales in float32, as 24 bits.
+
+        Where it rounds as libraries do it is that of .tflite files.
+        """
+        if self._rounds_as_libraries:
+            return super().product_multiplier(operand, weights, result)
         f32 = np.float32
         return single_multiplier(float(f32(f32(operand) * f32(weights)) / f32(result)))
 

@@ -21,6 +21,7 @@ from modelplan.model.c_program import (
     StoredValue,
     ValueShift,
 )
+from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives import _core
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
@@ -91,17 +92,17 @@ def _program(
 ) -> CProgram:
     rows, bases = graph.rows, packing.bases
     values = tuple(
-        StoredValue(value.tensors, value.nbytes, capacity, base, value.producer == -2)
+        StoredValue(tuple(map(rows.tensor_in_model, value.tensors)), value.nbytes, capacity, base, value.producer == -2)
         for value, capacity, base in zip(rows.values, plan.capacities, bases, strict=False)
     )
     stages = tuple(
-        Stage(_run(graph, choice), tuple(_steps(numbers)))
+        Stage(_run(graph, choice), tuple(_steps(numbers, rows)))
         for choice, numbers in zip(choices, plan.steps(list(bases)), strict=True)
     )
     inputs = tuple(rows.value_of[t] for t in rows.graph.inputs)
     outputs = tuple(rows.value_of.get(t, -1) for t in rows.graph.outputs)
     scratch = {index: rows.operators[index].scratch for index in plan.scratch}
-    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases))
+    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases), repeats=rows.repeats)
     ends = inputs, outputs
     return CProgram(values, stages, packing.height, packing.load, *ends, graph.pushed, scratch, choices=made_of)
 
@@ -109,10 +110,11 @@ def _program(
 def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:
     """The operators of a stage, with all of those that run tile by tile."""
     numbers = graph.rows.order[choice.first : choice.end]
-    return tuple(member for number in numbers for member in graph.rows.members(number))
+    members = (member for number in numbers for member in graph.rows.members(number))
+    return tuple(map(graph.rows.number_in_model, members))
 
 
-def _steps(numbers: Sequence[int]) -> Iterator[Step]:
+def _steps(numbers: Sequence[int], rows: RowGraph) -> Iterator[Step]:
     """The steps that the core gives as numbers, see `RowPlan.steps`."""
     at = 0
     while at < len(numbers):
@@ -126,8 +128,10 @@ def _steps(numbers: Sequence[int]) -> Iterator[Step]:
         else:
             operator, cut, left, right, scratch, reads, writes = numbers[at + 1 : at + 8]
             at += 8
-            read = tuple(RowsRead(*numbers[i : i + 8]) for i in range(at, at + 8 * reads, 8))
+            named = rows.tensor_in_model
+            read = tuple(RowsRead(named(numbers[i]), *numbers[i + 1 : i + 8]) for i in range(at, at + 8 * reads, 8))
             at += 8 * reads
-            written = tuple(RowsWritten(*numbers[i : i + 5]) for i in range(at, at + 5 * writes, 5))
+            ends = range(at, at + 5 * writes, 5)
+            written = tuple(RowsWritten(named(numbers[i]), *numbers[i + 1 : i + 5]) for i in ends)
             at += 5 * writes
-            yield KernelCall(operator, read, written, (left, right) if cut else None, scratch)
+            yield KernelCall(rows.number_in_model(operator), read, written, (left, right) if cut else None, scratch)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from modelplan.model import Graph, Kind
-from modelplan.model.c_program import TileChain
+from modelplan.model.c_program import Repeat, TileChain
 from modelplan.plain_c.kernel_records import AxisWindow, COperator, StateReference, row_axis, rows_of
 from modelplan.primitives.number_types import nbytes
 
@@ -103,7 +103,8 @@ class RowGraph:
     """A graph with its `operators` by number, those that run in this `order`, and the values of its tensors.
 
     `chains` are the operators that run tile by tile before and with one of the order, by its number. `expanded` are
-    those that can compute another one too, with its number; `folded` are those that do.
+    those that can compute another one too, with its number; `folded` are those that do. What runs again has a number
+    of its own, by which `origins` has that of the model; `repeats` made it.
     """
 
     graph: Graph
@@ -114,6 +115,8 @@ class RowGraph:
     chains: Mapping[int, tuple[tuple[int, OperatorRows], ...]] = field(default_factory=dict)
     expanded: Mapping[int, tuple[int, OperatorRows]] = field(default_factory=dict)
     folded: Mapping[int, int] = field(default_factory=dict)
+    origins: Mapping[int, int] = field(default_factory=dict)
+    repeats: tuple[Repeat, ...] = ()
     _shapes: dict[int, MapShape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def shape(self, tensor: int) -> MapShape:
@@ -132,6 +135,15 @@ class RowGraph:
         if number in self.folded:
             return self.folded[number], number
         return tuple(member for member, _ in self.chains.get(number, ())) or (number,)
+
+    def number_in_model(self, number: int) -> int:
+        """The number that the model has for an operator."""
+        return self.origins.get(number, number)
+
+    def tensor_in_model(self, tensor: int) -> int:
+        """The number that the model has for a tensor: that of the result of the operator which makes it again."""
+        producer = self.graph.producers[tensor]
+        return self.graph.ops[self.origins[producer]].outputs[0] if producer in self.origins else tensor
 
     @property
     def all_chains(self) -> tuple[TileChain, ...]:

@@ -19,6 +19,8 @@ _DRAFT_TRIES = 500
 _TRIES = 20_000
 #: Plans that are packed while directions are chosen one by one, of stages that need as large a share of the memory.
 _DIRECTIONS, _SHARE = 5, 0.8
+#: The share of the memory that a stage needs which is cut into more parts.
+_LARGE = 0.9
 
 
 class TooManyStagesError(Exception):
@@ -36,7 +38,7 @@ class StageSearch:
     seed: int = 0
     most_stages: int | None = None
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
-    _loads: dict[int, int] = field(default_factory=dict, init=False)
+    _loads: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
 
     def _height(self, choice: StageChoice, most: int, enough: int) -> int:
         """What a stage needs by itself, anything above `most` or up to `enough` where that is so."""
@@ -47,14 +49,19 @@ class StageSearch:
             self._packed[choice] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
         return self._packed[choice]
 
-    def least_load(self, parts: int) -> int:
-        """No plan of stages with so many parts, forward or backward, needs less: the most bytes alive at a time.
+    def least_load(self, *parts: int) -> int:
+        """No plan of stages with one of these numbers of parts, forward or backward, needs less: bytes alive at a time.
 
         Raises:
             TooManyStagesError: it had to look at more stages than it may.
         """
+
+        def needs(choice: StageChoice, most: int, low: int) -> int:
+            cuts = [replace(choice, parts=n) for n in parts] if choice.parts > 1 else [choice]
+            return min(self._load(cut, most, low) for cut in cuts)
+
         if parts not in self._loads:
-            self._loads[parts] = self._least(parts, self._load)[0]
+            self._loads[parts] = self._least(max(parts), needs)[0]
         return self._loads[parts]
 
     def _load(self, choice: StageChoice, most: int, _: int) -> int:
@@ -127,6 +134,21 @@ class StageSearch:
         last = dict.fromkeys((tuple(stages), least.choices))
         placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in last)
         return min(least, *placed, key=_bytes_of).program()
+
+    def finer(self, program: CProgram, parts: int) -> CProgram:
+        """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
+        stages = program.choices.stages if program.choices else ()
+        least = _LARGE * program.nbytes
+        cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > least else s for s in stages]
+        restaged = [self._directed(stage) for stage in self._least(parts, self._load, self.least_load(parts))[1]]
+        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, restaged))
+        return min(placed, key=_bytes_of).program()
+
+    def _directed(self, choice: StageChoice) -> StageChoice:
+        """A stage in the direction that needs less."""
+        if self.graph.pushed and not choice.first:
+            return choice
+        return min(choice, replace(choice, backward=True), key=lambda way: self.graph.load(way, _FAR))
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
         return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)

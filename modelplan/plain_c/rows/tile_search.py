@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import prod
 
-from modelplan.model.c_program import StageChoice, TileChain
+from modelplan.model.c_program import Repeat, StageChoice, TileChain
 from modelplan.ops.macs import element_macs
 from modelplan.plain_c.rows.row_graph import RowGraph, Tile, tiles_of, with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
@@ -232,6 +232,12 @@ class ChainCost:
             macs += again * self._macs(number)
             time += again * self._time(number)
         return macs, time
+
+    def again(self, repeat: Repeat) -> tuple[int, int]:
+        """The same of operators that run again for another reader."""
+        shapes = {number: self.rows.shape(self.rows.graph.ops[number].writes[0]) for number in repeat.operators}
+        pixels = {number: shape.rows * shape.columns for number, shape in shapes.items()}
+        return sum(p * self._macs(n) for n, p in pixels.items()), sum(p * self._time(n) for n, p in pixels.items())
 
     @property
     def whole(self) -> tuple[int, int]:

@@ -101,16 +101,17 @@ def pixel_hashes(content: bytes, pixel: int, times: npt.NDArray[np.uint64] | Non
 
 
 def _times(program: CProgram, model: FileModel) -> dict[int, npt.NDArray[np.uint64]]:
-    """How often each pixel is computed of maps that are computed by parts of rows."""
+    """How often each pixel is computed of maps that are computed by parts of rows, or again."""
     times: dict[int, npt.NDArray[np.uint64]] = {}
+    again = {n for repeat in (program.choices.repeats if program.choices else ()) for n in repeat.operators}
     for step in (step for stage in program.stages for step in stage.steps):
-        if isinstance(step, KernelCall) and step.columns:
+        if isinstance(step, KernelCall) and (step.columns or step.operator in again):
             write = step.writes[0]
             shape = model.subgraphs[0].tensors[write.tensor].shape
             counts = times.setdefault(
                 write.tensor, np.zeros((rows_of(shape), prod(shape[:-1]) // rows_of(shape)), np.uint64)
             )
-            counts[write.first : write.first + write.rows, slice(*step.columns)] += np.uint64(1)
+            counts[write.first : write.first + write.rows, slice(*step.columns or (None,))] += np.uint64(1)
     return times
 
 

@@ -176,9 +176,10 @@ class _Writer:
         parameters = [self._parameters(index, number, k) for index, number, k in self._numbered()]
         stages = [self._stage(number, stage) for number, stage in enumerate(self.program.stages) if self._runs(stage)]
         interface = list(self._interface())
+        kernels = all_sources(used)
         parts = [
-            self._beginning(),
-            *all_sources(used),
+            self._beginning(kernels),
+            *kernels,
             self._map(),
             self._memory(),
             *(state_memory(self.state, self.names.prefix) if self.state.nbytes else []),
@@ -217,10 +218,11 @@ class _Writer:
         joined = len(self._parts_in_place.get(operator.index, ())) == len(operator.kernels) and not self.names.traced
         return joined or (operator.view and step.reads[0].address == step.writes[0].address)
 
-    def _beginning(self) -> str:
+    def _beginning(self, kernels: Sequence[str]) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
         held = {self._ctype(t) for value in self.program.values for t in value.tensors}
         uses_floats = "float" in held | {table.ctype for table in self._constants.values()}
+        uses_floats |= any("lrintf(" in text for text in kernels)
         lines = [
             f"/* {name} as plain C, written by modelplan {__version__}.",
             " *",
@@ -249,7 +251,7 @@ class _Writer:
         order = sorted(self._held, key=lambda v: (self.program.values[v].offset, v))
         for v in order:
             value = self.program.values[v]
-            part = f", {value.nbytes} in all" if value.slides else ""
+            part = (" again" if self._is_again(v) else "") + (f", {value.nbytes} in all" if value.slides else "")
             rows.append((str(value.offset), str(value.capacity), self._title(value.tensors[0]) + part))
         for index, address in self._scratch.items():
             rows.append((str(address), str(self.program.scratch[index]), f"scratch of op {index}"))
@@ -290,7 +292,14 @@ class _Writer:
         }
 
     def _at(self, value: int) -> str:
-        return f"{self.names.macro}_AT_{self.program.values[value].tensors[0]}"
+        tensor = self.program.values[value].tensors[0]
+        again = f"_{value}" if self._is_again(value) else ""
+        return f"{self.names.macro}_AT_{tensor}{again}"
+
+    def _is_again(self, value: int) -> bool:
+        """Whether it is a tensor that another value is too."""
+        tensor = self.program.values[value].tensors[0]
+        return any(other.tensors[0] == tensor for other in self.program.values[:value])
 
     def _title(self, tensor: int) -> str:
         """A tensor by its number, what tells its name apart, and its shape."""
@@ -390,7 +399,7 @@ class _Writer:
     def _stage(self, index: int, stage: Stage) -> str:
         if index in self.texts:
             return self.texts[index].text()
-        lines = [f"APART void {self.names.prefix}_stage_{index}(void)", "{"]
+        lines = [f"STAGE void {self.names.prefix}_stage_{index}(void)", "{"]
         for step in stage.steps:
             lines += [f"    {line}" for line in self.step_lines(step)]
         return "\n".join([*lines, "}"])

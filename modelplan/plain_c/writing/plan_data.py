@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 from urllib.parse import quote, unquote
 
-from modelplan.model.c_program import CProgram, PlanChoices, StageChoice, TileChain
+from modelplan.model.c_program import CProgram, PlanChoices, Repeat, StageChoice, TileChain
 
 _TITLE = "The plan, for `modelplan verify`:"
 _DATA = re.compile(rf"/\* {re.escape(_TITLE)}\n(.*?)\*/", re.DOTALL)
@@ -32,6 +32,8 @@ def plan_comment(program: CProgram, asked: Mapping[str, Any] | None = None) -> s
         "bases": list(choices.bases),
         "spare": [list(place) for place in choices.spare],
     }
+    if choices.repeats:
+        data["again"] = [[list(repeat.operators), repeat.reader] for repeat in choices.repeats]
     if asked:
         data["network"] = {name: _quoted(value) for name, value in asked.items()}
     text = wrap(json.dumps(data), 110, break_on_hyphens=False, break_long_words=False)
@@ -60,7 +62,9 @@ def stated_choices(source: str) -> tuple[PlanChoices, int, bool]:
         )
         chains = tuple(TileChain(tuple(map(_count, operators)), _count(width)) for operators, width in data["chains"])
         spare = tuple((_count(operator), _count(at)) for operator, at in data["spare"])
-        choices = PlanChoices(stages, chains, tuple(map(_count, data["bases"])), spare)
+        again = data.get("again", [])
+        repeats = tuple(Repeat(tuple(map(_count, operators)), _count(reader)) for operators, reader in again)
+        choices = PlanChoices(stages, chains, tuple(map(_count, data["bases"])), spare, repeats)
         return choices, _count(data["bytes"]), bool(_count(data["pushed"]))
     except (ValueError, TypeError, LookupError, RecursionError) as problem:
         raise UnreadPlanError(f"its plan cannot be read: {problem}") from problem

@@ -155,7 +155,7 @@ class StageText:
     def _loops(self) -> Iterator[str]:
         """A function with a loop for each run."""
         table = self.table
-        yield f"APART void {self._function_name}(void)"
+        yield f"STAGE void {self._function_name}(void)"
         yield "{"
         yield f"    /* {self.titles[table.forms[0].operator]} */"
         yield from self._beginning()
@@ -296,7 +296,7 @@ class StageText:
         if table.pushes:
             yield from self._pushing()
             return
-        yield f"APART void {self._function_name}(void)"
+        yield f"STAGE void {self._function_name}(void)"
         yield "{"
         yield from self._beginning()
         yield f"    for (int32_t r = 0; r < {len(table.runs)}; r++) {{"
@@ -323,7 +323,7 @@ class StageText:
             yield f"    {progress}.at[{number}] = {place};"
         yield "}"
         yield ""
-        yield f"APART void {self._function_name}(const {self.element} *row)"
+        yield f"STAGE void {self._function_name}(const {self.element} *row)"
         yield "{"
         yield f"    if ({progress}.rows < {len(table.pushes)}) {{"
         yield f"        const uint16_t *run = {self._name('runs')}[{self._name('pushes')}[{progress}.rows]];"

