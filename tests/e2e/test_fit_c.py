@@ -110,14 +110,14 @@ def test_tiles_need_less_where_work_may_be_added(tmp_path: Path, capsys: pytest.
     path, source = tmp_path / "net.tflite", tmp_path / "net.c"
     path.write_bytes(mobilenet_v2(0.35, 32))
     usual = fit_c(FitCRequest(str(path), pushed=True, without=frozenset({"maps", "overlaps", "rows"})))
-    assert [rung.name for rung in usual.rungs] == ["parts"]
+    assert {rung.name for rung in usual.rungs} == {"parts"}
     words = ["fit", str(path), "--runtime", "c", "--input", "rows", "--without", "maps,overlaps,rows,parts"]
     assert main([*words, "-o", str(source), "--max-macs", "20%", "--self-test", str(tmp_path / "test.c")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert re.search(r"MACs [1-9]\S+% more than in the model; about \d+% more time", printed)
     found = re.search(r"RAM_BYTES (\d+)", source.with_suffix(".h").read_text())
     assert found
-    assert int(found[1]) < 0.85 * usual.rungs[0].program.nbytes
+    assert int(found[1]) < 0.85 * min(rung.program.nbytes for rung in usual.rungs)
     assert not verify(VerifyRequest(str(path), str(source))).fault
     subprocess.run(["cc", "-std=c99", *SANITIZERS, "test.c", "-lm", "-o", "test"], cwd=tmp_path, check=True)
     assert "PASS" in subprocess.run(["./test"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
