@@ -67,6 +67,26 @@ def test_a_network_fits_and_is_verified(
     assert "C beside ONNX Runtime  ok" in printed
 
 
+def test_means_of_codes_without_sign_are_rounded_with_their_own_zero_point(tmp_path: Path) -> None:
+    """Of four codes at one scale many means lie between two codes, where the last bit of a sum decides."""
+    model, scale = tmp_path / "mean.onnx", np.float32(0.01006306)
+    codes = [numpy_helper.from_array(np.array(v, t), n) for n, v, t in (("s", scale, np.float32), ("z", 0, np.uint8))]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("AveragePool", ["d"], ["m"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["n"]),
+        helper.make_node("DequantizeLinear", ["n", "s", "z"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(n, 1, [1, 8, side, side]) for n, side in (("x", 24), ("y", 12))]
+    graph = helper.make_graph(nodes, "mean", ends[:1], ends[1:], codes)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+    source = _written(model, tmp_path)
+    assert execute_network(str(model), stated_request(source.read_text()), source).details.startswith(
+        "outputs of 6 runs"
+    )
+
+
 @pytest.mark.parametrize("seed", [1, 2], ids=["S8 QOperator", "U8 QDQ"])
 def test_codes_of_a_residual_network_are_equal(seed: int, tmp_path: Path) -> None:
     model = tmp_path / "coded.onnx"

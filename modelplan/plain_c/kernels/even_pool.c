@@ -5,7 +5,8 @@ struct even_pool_VARIANT_params {
     int32_t whole; /* places of a window, where those beside the map count too; else 0 */
     int32_t in_zero;
     float in_scale;
-    int32_t out_zero;
+    int32_t code; /* of the file's codes 0 */
+    int32_t out_zero; /* in the file's codes, as it is added before numbers are rounded */
     float out_scale;
     int32_t least;
     int32_t most;
@@ -26,7 +27,7 @@ static void even_pool_VARIANT(const struct even_pool_VARIANT_params *p, const el
                     }
                 }
                 const float scaled = sum / count / p->out_scale + (float)p->out_zero;
-                *out = (element_t)clamp((int32_t)lrintf(scaled), p->least, p->most);
+                *out = (element_t)clamp((int32_t)lrintf(scaled) - p->code, p->least, p->most);
                 out++;
             }
         }

@@ -124,7 +124,9 @@ def even_pool(r: NetworkReader) -> COperator:
     four_dimensional(r)
     axes = windows_of(r)
     (source, zero), (out, out_zero), (low, high) = r.quantised(r.input(0)), r.quantised(r.output()), r.output_range()
-    parameters = {**windowed_geometry(r, axes), "in_zero": zero, "out_zero": out_zero, "least": low, "most": high}
+    code = int(r.stated("CodeOffset", 0))
+    parameters = {**windowed_geometry(r, axes), "in_zero": zero, "code": code, "out_zero": out_zero + code}
+    parameters |= {"least": low, "most": high}
     parameters |= {"in_scale": float(source), "out_scale": float(out)}
     parameters["whole"] = r.counted_places * axes[0].reach * axes[1].reach
     parameters["channels"] = parameters.pop("in_channels")
