@@ -19,6 +19,7 @@ from shares import share
 
 from modelplan import FitCRequest, fit_c
 from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.checking.verifier.session_outputs import in_floats
 from modelplan.cli import main
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.kernel_sources import all_sources
@@ -85,6 +86,42 @@ def test_means_of_codes_without_sign_are_rounded_with_their_own_zero_point(tmp_p
     assert execute_network(str(model), stated_request(source.read_text()), source).details.startswith(
         "outputs of 6 runs"
     )
+
+
+@pytest.mark.parametrize(("bias_scale", "told"), [(0.0004, ""), (0.004, "1 Conv")])
+def test_a_bias_of_another_scale_than_the_sums_counts_by_its_own(
+    bias_scale: float, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A session then computes the convolution in floats, whose codes may be the next ones."""
+    draw = np.random.default_rng(2)
+    constants = [
+        numpy_helper.from_array(np.asarray(value, kind), name)
+        for name, value, kind in (
+            ("s", 0.02, np.float32), ("z", 3, np.int8), ("w", draw.integers(-99, 99, (4, 3, 3, 3)), np.int8),
+            ("zero", 0, np.int8), ("b", draw.integers(-99, 99, 4), np.int32), ("bs", bias_scale, np.float32),
+            ("bz", 0, np.int32),
+        )
+    ]  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "s", "zero"], ["weights"]),
+        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["bias"]),
+        helper.make_node("Conv", ["d", "weights", "bias"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "s", "z"], ["n"]),
+        helper.make_node("DequantizeLinear", ["n", "s", "z"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info("x", 1, [1, 3, 9, 9]), helper.make_tensor_value_info("y", 1, [1, 4, 7, 7])]
+    graph = helper.make_graph(nodes, "conv", ends[:1], ends[1:], constants)
+    model = tmp_path / "conv.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+    assert in_floats(str(model)) == told
+    source = _written(model, tmp_path)
+    assert main(["verify", str(model), "--against", str(source)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "network beside the file ok" in printed
+    off = re.search(r"C beside ONNX Runtime skipped .* differ, by (\S+) at most", printed)
+    assert float(off[1]) < 0.021 if off else "C beside ONNX Runtime ok" in printed
 
 
 @pytest.mark.parametrize("seed", [1, 2], ids=["S8 QOperator", "U8 QDQ"])

@@ -36,6 +36,8 @@ _MOVES = {
 #: Those that keep codes, where they read what was dequantised.
 _KEEPING = _MOVES - {"Concat", "Expand"} | {"Pad", "Resize", "Upsample"}
 _NOTHING = np.zeros(1, np.uint64)
+#: The share by which a bias of the unit of its sums may state another one, rounded as float32 is.
+_UNIT_ERROR = np.float32(1e-6)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -335,7 +337,7 @@ def _with_products(call: _Call, axis: int, products: Callable[[Numbers, Numbers]
 def _bias_codes(call: _Call, position: int, steps: Any) -> Numbers:
     """A bias in units of the products of codes."""
     constant = call.constants[position]
-    if constant:
+    if constant and np.all(np.abs(constant[1] - steps) <= _UNIT_ERROR * np.abs(steps)):
         return f.number(constant[0].ravel())
     return f.number(np.rint(call.known(position).astype(np.float32).ravel() / steps))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -19,6 +21,8 @@ from modelplan.runtimes.ort.measuring import INSTALL
 Array = npt.NDArray[Any]
 #: Float outputs may differ by so many times what two sessions do, and by a share of the largest.
 _TIMES, _SHARE = 4.0, 1e-6
+#: Operators that sum products, as the file and sessions name them.
+_PRODUCTS = {"Conv", "FusedConv", "ConvTranspose", "Gemm", "FusedGemm", "MatMul", "FusedMatMul"}
 #: Instructions whose products of codes do not saturate.
 _EXACT = ("avx512_vnni", "avx_vnni", "asimd")
 _NAMES = {
@@ -100,6 +104,26 @@ def session_runs(
         raise ModelError(f"{path}: ONNX Runtime does not run it: {' '.join(str(problem).split())[:300]}") from None
     largest = tuple(max(sizes) for sizes in zip(*(run.largest for run in runs), strict=True))
     return [replace(run, largest=largest) for run in runs]
+
+
+def in_floats(path: str) -> str:
+    """The nodes of codes that a session computes in floats, with how many there are; empty where there are none.
+
+    It takes a product between DequantizeLinear and QuantizeLinear for one of codes only in forms that it knows.
+    """
+    import onnx
+    import onnxruntime as ort
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = ort.SessionOptions()
+        options.log_severity_level, options.optimized_model_filepath = 4, f"{folder}/optimised.onnx"
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        nodes = onnx.load(options.optimized_model_filepath).graph.node
+    made = {name: node.op_type for node in nodes for name in node.output}
+    kinds = Counter(n.op_type for n in nodes if n.op_type in _PRODUCTS and made.get(n.input[0]) == "DequantizeLinear")
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
 def _before_bounds(model: Any) -> list[str]:

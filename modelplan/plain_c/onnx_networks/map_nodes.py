@@ -66,17 +66,20 @@ def weights_of(e: Emitter, name: str) -> tuple[Array, CodeScales | None]:
     return values, None
 
 
+#: The share by which the scale of a bias may be beside that of the sums, as products are rounded.
+_SAME_UNIT = 1e-6
+
+
 def bias_codes(e: Emitter, name: str, source: CodeScales, weights: CodeScales) -> Array:
-    """Biases as whole numbers, in units of the products of codes."""
-    coded = e.constant_codes.get(name)
-    if coded and coded.codes.dtype == np.int32:
+    """Biases as whole numbers, in units of the products of codes; codes of other units become the nearest of these."""
+    coded, scale = e.constant_codes.get(name), np.float32(source.scale) * np.array(weights.scales, np.float32)
+    if coded and coded.codes.dtype == np.int32 and np.allclose(coded.scales.scales, scale, rtol=_SAME_UNIT, atol=0):
         return coded.codes
     values = e.constant(name)
     require(values is not None, "a bias that is computed")
     assert values is not None
     if values.dtype == np.int32:
         return values
-    scale = np.float32(source.scale) * np.array(weights.scales, np.float32)
     return np.rint(values.astype(np.float32) / scale).astype(np.int32)
 
 
