@@ -121,8 +121,8 @@ def in_floats(path: str) -> str:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         nodes = onnx.load(options.optimized_model_filepath).graph.node
-    made = {name: node.op_type for node in nodes for name in node.output}
-    kinds = Counter(n.op_type for n in nodes if n.op_type in _PRODUCTS and made.get(n.input[0]) == "DequantizeLinear")
+    makers = {name: node.op_type for node in nodes for name in node.output}
+    kinds = Counter(n.op_type for n in nodes if n.op_type in _PRODUCTS and makers.get(n.input[0]) == "DequantizeLinear")
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 

@@ -140,6 +140,6 @@ def float_mean(r: OperatorReader) -> COperator:
     source, extents, count = reduced_axes(r, "float_mean")
     parameters: Parameters = {**extents, "count": float(count) if r.op.kind == "MEAN" else 1.0}
     if source == "float_mean":
-        return reduced_by_rows(r, source, "float", parameters)
+        return reduced_by_rows(r, source, r.rounded("float"), parameters)
     kernel = CKernel(source, "float", parameters)
     return COperator(r.index, r.op.kind, (r.row_operand(0),), r.row_results(), (kernel,))
