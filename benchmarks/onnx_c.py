@@ -1,11 +1,12 @@
 """The .onnx models of models/ as plain C: RAM held and by rows, in float32 and 8 bits, beside ONNX Runtime's outputs.
 
-    python benchmarks/onnx_c.py [--emx PROGRAM]
+    python benchmarks/onnx_c.py [--emx PROGRAM] [--onnx2c PROGRAM]
 
 Models of 8 bits are made by ONNX Runtime's `quantize_static`: operators of codes, with signs, weights by channel; their
 ends are codes where RAM is counted and floats where outputs are compared. Times are those of this machine's cc -O2, the
-least of several runs of held inputs with floats at both ends; `--emx` names the program of emx-onnx-cgen, another
-writer of C, whose time and stack stand beside.
+least of several runs of held inputs with floats at both ends; `--emx` and `--onnx2c` name the programs of
+emx-onnx-cgen and onnx2c, other writers of C, whose times stand beside, with the stack of the one, which has its values
+there, and the static memory of the other.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from modelplan.primitives.errors import ModelPlanError
 
 PARSER = reporting.command_line(__file__, __doc__, "onnx_c.md", corpus=False)
 PARSER.add_argument("--emx", metavar="PROGRAM", help="emx-onnx-cgen, with which to compare")
+PARSER.add_argument("--onnx2c", metavar="PROGRAM", help="onnx2c, with which to compare")
 _RUNS = 15
 _TIMED = """#define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
@@ -131,26 +133,51 @@ def _session_time(path: Path) -> str:
     return f"{least * 1e3:.2f}"
 
 
-def _other(folder: Path, path: Path, program: str, elements: int) -> tuple[str, str]:
-    """Time and stack of the C that emx-onnx-cgen writes, its temporary values on the stack."""
-    source, head = folder / "emx.c", folder / "emx.h"
-    command = [program, "compile", str(path), str(source), "--model-name", "emx", "--large-temp-threshold", "0"]
-    command += ["--large-weight-threshold", "0"]
-    if subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode:
-        return "-", "-"
+def _other(folder: Path, path: Path, command: list[str], function: str, elements: int) -> str:
+    """The milliseconds of a function in the C that another program writes, to standard output or to FUNCTION.c."""
+    source = folder / f"{function}.c"
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "-"
+    if not source.exists():
+        source.write_text(done.stdout)
     results = [int(np.prod([d.dim_value for d in o.type.tensor_type.shape.dim])) for o in onnx.load(path).graph.output]
-    head.write_text(f"void emx(const float *, float *);\nstatic float in[{elements}], out[{max(results)}];\n")
-    took = _timed(folder, source.name, {"header": "emx.h", "input": "in", "elements": elements, "call": "emx(in, out)"})
+    head = f"void {function}(const float *, float *);\nstatic float in[{elements}], out[{max(results)}];\n"
+    (folder / f"{function}.h").write_text(head)
+    words = {"header": f"{function}.h", "input": "in", "elements": elements, "call": f"{function}(in, out)"}
+    return _timed(folder, source.name, words)
+
+
+def _emx(folder: Path, path: Path, program: str | None, elements: int) -> tuple[str, str]:
+    """Time and stack of the C that emx-onnx-cgen writes, its temporary values on the stack."""
+    if not program:
+        return "-", "-"
+    command = [program, "compile", str(path), "emx.c", "--model-name", "emx", "--large-temp-threshold", "0"]
+    took = _other(folder, path, [*command, "--large-weight-threshold", "0"], "emx", elements)
     usage = [line.split("\t") for file in folder.glob("*emx.su") for line in file.read_text().splitlines()]
     stack = max((int(fields[1]) for fields in usage), default=0)
     return took, f"{stack:,}" if stack else "-"
 
 
-def times(emx: str | None) -> Iterator[tuple[str, ...]]:
-    """A row for each model and type: milliseconds of its C, of a session, and of another writer's C."""
+def _onnx2c(folder: Path, path: Path, program: str | None, elements: int) -> tuple[str, str]:
+    """Time and static memory of the C that onnx2c writes."""
+    if not program:
+        return "-", "-"
+    took = _other(folder, path, [program, str(path)], "entry", elements)
+    if took == "-":
+        return "-", "-"
+    subprocess.run(["cc", "-O2", "-w", "-c", "entry.c", "-o", "entry.o"], cwd=folder, check=True)
+    sizes = subprocess.run(["size", "-A", "entry.o"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    static = sum(int(line.split()[1]) for line in sizes.splitlines() if line.startswith((".bss", ".data")))
+    return took, f"{static:,}"
+
+
+def times(emx: str | None, onnx2c: str | None) -> Iterator[tuple[str, ...]]:
+    """A row for each model and type: milliseconds of its C, of a session, and of other writers' C."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
         for model, codes in ((m, c) for m in _MODELS for c in (False, True)):
+            folder = Path(name) / f"{model}{codes}"
+            folder.mkdir()
             path, coded = reporting.ROOT / "models" / f"{model}.onnx", folder / f"{model}.onnx"
             if codes and model in ("transformer_encoder", "unet_small"):
                 continue
@@ -164,9 +191,10 @@ def times(emx: str | None) -> Iterator[tuple[str, ...]]:
             (folder / "net.h").write_text(ladder.chosen.files.header)
             words = {"header": "net.h", "input": "net_input()", "elements": elements, "call": "net_invoke()"}
             own = _timed(folder, "net.c", words)
-            other = _other(folder, used, emx, elements) if emx else ("-", "-")
-            print(model, codes, own, other, file=sys.stderr)
-            yield model, "8 bits" if codes else "float32", own, other[0], _session_time(used), other[1]
+            first, second = _emx(folder, used, emx, elements), _onnx2c(folder, used, onnx2c, elements)
+            print(model, codes, own, first, second, file=sys.stderr)
+            kind = "8 bits" if codes else "float32"
+            yield model, kind, own, first[0], second[0], _session_time(used), first[1], second[1]
 
 
 def rows() -> Iterator[tuple[str, ...]]:
@@ -195,9 +223,10 @@ def main() -> None:
     arguments = reporting.parse(PARSER)
     table = reporting.table(("model", "type", "input", "RAM", "bound", "flash", "outputs"), rows(), "<<<>>><")
     first = reporting.made_by(PARSER, arguments)
-    heads = "model", "type", "ms", "ms of emx-onnx-cgen", "ms of ONNX Runtime", "stack of emx-onnx-cgen"
+    milliseconds = "ms", "ms of emx-onnx-cgen", "ms of onnx2c", "ms of ONNX Runtime"
+    heads = "model", "type", *milliseconds, "stack of emx-onnx-cgen", "static memory of onnx2c"
     said = ("", "Milliseconds of a run by rows with the input held, beside a session of one thread.", "")
-    timed = reporting.table(heads, times(arguments.emx), "<<>>>>")
+    timed = reporting.table(heads, times(arguments.emx, arguments.onnx2c), "<<>>>>>>")
     reporting.save(arguments.output, first, "ONNX models as plain C", [*_HEAD, *table, *said, *timed])
 
 
