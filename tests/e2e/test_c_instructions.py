@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from instruction_counting import (
     missing_programs,
     outputs_here,
 )
-from shares import share
+from shares import sample, share
 from standalone_c import WARNINGS, apart, c_operators
 
 from modelplan import FitCRequest, fit_c
@@ -54,6 +55,11 @@ def fitted(model: str) -> CFiles:
     rung = fit_c(FitCRequest(str(ROOT / "models" / f"{model}.tflite"), output="net.c")).chosen
     assert rung is not None
     return rung.files
+
+
+def levels(core: str) -> Sequence[str]:
+    """The levels of optimisation: all of them for cores with kernels of their own."""
+    return LEVELS if core in ("cortex-m4", "cortex-m55") else sample(LEVELS)
 
 
 def require(core: str) -> None:
@@ -96,7 +102,7 @@ def test_networks_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) 
     for model in MODELS:
         files = fitted(model)
         wanted = outputs_here(tmp_path, files.source, files.header)
-        for level in LEVELS:
+        for level in levels(core):
             assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, (
                 model,
                 level,
@@ -113,7 +119,7 @@ def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -
     operators = c_operators(model)
     files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
     wanted = outputs_here(tmp_path, files.source, files.header)
-    for level in LEVELS:
+    for level in levels(core):
         assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, level
         of = ALL_CORES[core]
         compiler = [f"{of.tools}-gcc", *of.flags, *of.library, *WARNINGS, level, "-c", "net.c", "-o", "net.o"]
