@@ -21,7 +21,7 @@ from typing import Any
 import reporting
 
 from modelplan import FitRequest, PackRequest, fit, pack
-from modelplan.ops.macs import graph_macs
+from modelplan.ops.run_costs import graph_macs
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.alternatives import load_file
 from modelplan.rewriting.packing import check_plannable

@@ -33,8 +33,8 @@ from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import ModelPlanError
 
 PARSER = reporting.command_line(__file__, __doc__, "onnx_c.md", corpus=False)
-PARSER.add_argument("--emx", metavar="PROGRAM", help="emx-onnx-cgen, with which to compare")
-PARSER.add_argument("--onnx2c", metavar="PROGRAM", help="onnx2c, with which to compare")
+PARSER.add_argument("--emx", type=Path, metavar="PROGRAM", help="emx-onnx-cgen, with which to compare")
+PARSER.add_argument("--onnx2c", type=Path, metavar="PROGRAM", help="onnx2c, with which to compare")
 _RUNS = 15
 _TIMED = """#define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
@@ -148,22 +148,22 @@ def _other(folder: Path, path: Path, command: list[str], function: str, elements
     return _timed(folder, source.name, words)
 
 
-def _emx(folder: Path, path: Path, program: str | None, elements: int) -> tuple[str, str]:
+def _emx(folder: Path, path: Path, program: Path | None, elements: int) -> tuple[str, str]:
     """Time and stack of the C that emx-onnx-cgen writes, its temporary values on the stack."""
     if not program:
         return "-", "-"
-    command = [program, "compile", str(path), "emx.c", "--model-name", "emx", "--large-temp-threshold", "0"]
+    command = [str(program), "compile", str(path), "emx.c", "--model-name", "emx", "--large-temp-threshold", "0"]
     took = _other(folder, path, [*command, "--large-weight-threshold", "0"], "emx", elements)
     usage = [line.split("\t") for file in folder.glob("*emx.su") for line in file.read_text().splitlines()]
     stack = max((int(fields[1]) for fields in usage), default=0)
     return took, f"{stack:,}" if stack else "-"
 
 
-def _onnx2c(folder: Path, path: Path, program: str | None, elements: int) -> tuple[str, str]:
+def _onnx2c(folder: Path, path: Path, program: Path | None, elements: int) -> tuple[str, str]:
     """Time and static memory of the C that onnx2c writes."""
     if not program:
         return "-", "-"
-    took = _other(folder, path, [program, str(path)], "entry", elements)
+    took = _other(folder, path, [str(program), str(path)], "entry", elements)
     if took == "-":
         return "-", "-"
     subprocess.run(["cc", "-O2", "-w", "-c", "entry.c", "-o", "entry.o"], cwd=folder, check=True)
@@ -172,7 +172,7 @@ def _onnx2c(folder: Path, path: Path, program: str | None, elements: int) -> tup
     return took, f"{static:,}"
 
 
-def times(emx: str | None, onnx2c: str | None) -> Iterator[tuple[str, ...]]:
+def times(emx: Path | None, onnx2c: Path | None) -> Iterator[tuple[str, ...]]:
     """A row for each model and type: milliseconds of its C, of a session, and of other writers' C."""
     with tempfile.TemporaryDirectory() as name:
         for model, codes in ((m, c) for m in _MODELS for c in (False, True)):

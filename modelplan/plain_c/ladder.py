@@ -44,6 +44,8 @@ _FEW, _MANY, _FINER = 4, 8, (16, 32)
 #: not weighed; what more parts than usual save is worth so much less.
 _DEAR = ("parts", "again")
 _LITTLE_TIME, _FINE = 0.1, 0.25
+#: The share of memory that more parts could save at least, for them to be tried.
+_GAIN = 0.002
 #: The share of multiply-accumulates and of time that operators may add which run again, though nobody asked for it.
 _LITTLE_WORK = 0.1
 #: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
@@ -275,7 +277,7 @@ def _rungs(
         if rung := _repeated_rung(model, goal, names, search):
             least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
             yield rung
-    if "parts" not in goal.without and search.least_load(_MANY, *_FINER) < least:
+    if "parts" not in goal.without and (least == inf or search.least_load(_MANY, *_FINER) < least):
         yield from _parted_rungs(model, goal, names, report, search)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
@@ -291,7 +293,10 @@ def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, sea
         yield _rung("parts", model, program, names, parts, bound, budget=goal.budget)
     for parts in _FINER:
         report(f"rows in {parts} parts")
-        finer, bound = search.finer(program, parts), search.least_load(_MANY, parts)
+        bound = search.least_load(_MANY, parts)
+        if bound > (1 - _GAIN) * program.nbytes:
+            break
+        finer = search.finer(program, parts)
         if finer.nbytes < program.nbytes:
             program = finer
             yield _rung("parts", model, finer, names, parts, bound, budget=goal.budget)

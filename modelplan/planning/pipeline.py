@@ -29,7 +29,7 @@ from modelplan.model import (
     Witness,
     bounds,
 )
-from modelplan.ops.macs import graph_macs
+from modelplan.ops.run_costs import graph_macs
 from modelplan.planning import aliasing, allocators, lifetimes, schedulers, streams
 from modelplan.planning.aliasing import overlapping, side_by_side
 from modelplan.primitives.errors import RequestError

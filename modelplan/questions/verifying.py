@@ -12,9 +12,9 @@ from modelplan.checking.verifier import proof
 from modelplan.checking.verifier.c_execution import LEVEL as C_LEVEL
 from modelplan.checking.verifier.c_execution import ONNX_LEVEL as ONNX_C_LEVEL
 from modelplan.checking.verifier.c_execution import execute_c, execute_network, interface_of
+from modelplan.checking.verifier.network_formulas import formulas_verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import rewrite_levels
-from modelplan.checking.verifier.same_formulas import formulas_verdict
 from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
 from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.formats.whole_files import fingerprint, read_model, read_text

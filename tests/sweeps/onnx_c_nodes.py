@@ -21,7 +21,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
-from modelplan.checking.verifier.same_formulas import formulas_verdict
+from modelplan.checking.verifier.network_formulas import formulas_verdict
 from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.writing.plan_data import stated_request

@@ -1,4 +1,4 @@
-"""What a network of plain C computes, as formulas: its operators on random numbers."""
+"""What a network of plain C computes, as formulas: its operators on random numbers, beside those of its .onnx file."""
 
 from __future__ import annotations
 
@@ -7,20 +7,64 @@ from typing import Any
 
 import numpy as np
 
+from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier import formula_numbers as f
 from modelplan.checking.verifier.formula_numbers import Numbers, Windows
-from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.checking.verifier.onnx_formulas import onnx_outputs
+from modelplan.checking.verifier.semantics import FUNCTIONS_OF_ONE
+from modelplan.checking.verifier.verdicts import Skipped, verdict_of
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.runtimes.tflm.file import FileOp
 from modelplan.runtimes.tflm.stated_network import StatedNetwork
 
-#: Functions of one number, of which nothing is known but their name.
-_FUNCTIONS = {
-    "LOGISTIC", "TANH", "HARD_SWISH", "ABS", "EXP", "LOG", "SQRT", "NEG", "FLOOR", "CEIL", "SIN", "COS", "ELU", "ROUND",
-}  # fmt: skip
+LEVEL = "network beside the file"
 _COMPARED = {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "SELECT_V2", "PRELU"}
 Rule = Callable[["_Replay", FileOp, list[Numbers]], Numbers]
+
+
+def formulas_verdict(path: str, network: StatedNetwork) -> Verdict:
+    """The verdict of a network that was read of an .onnx file: whether both compute the same formulas."""
+    with np.errstate(over="ignore"):
+        return verdict_of(LEVEL, lambda: _compared(path, network))
+
+
+def _compared(path: str, network: StatedNetwork) -> str:
+    feeds: dict[str, Numbers] = {}
+    try:
+        wanted = onnx_outputs(path, network.asked, feeds)
+    except (ValueError, IndexError, KeyError, TypeError, RuntimeError) as problem:
+        raise Skipped(f"no second reading of it: {' '.join(str(problem).split())[:200]}") from None
+    main = network.subgraphs[0]
+    try:
+        fed = {t: _stored(network, t, n, v) for t, (n, v) in zip(main.inputs, feeds.items(), strict=True)}
+        computed = network_outputs(network, fed)
+    except (ValueError, IndexError) as problem:
+        raise BrokenPlanError(f"its operators do not fit together: {problem}") from None
+    for tensor, values, (name, right) in zip(main.outputs, computed, wanted.items(), strict=True):
+        placed = _placed(network, tensor, name, right)
+        if values.shape != placed.shape:
+            raise BrokenPlanError(f"output {name!r} has extents {values.shape}, the file says {placed.shape}")
+        if differs := int((values != placed).sum()):
+            raise BrokenPlanError(f"{differs:,} of {placed.size:,} elements of output {name!r} are of other formulas")
+    return f"{sum(y.size for y in computed):,} outputs are the same formulas of inputs and constants"
+
+
+def _placed(network: StatedNetwork, tensor: int, name: str, values: Numbers) -> Numbers:
+    """A map as it lies in the network, its channels last where the network says so."""
+    if values.ndim in (3, 4) and (tensor in network.turned or name in network.asked.get("last", ())):
+        values = values.transpose(0, *range(2, values.ndim), 1)
+        values = values if values.ndim == 4 else values[:, :, None, :]
+    return values
+
+
+def _stored(network: StatedNetwork, tensor: int, name: str, values: Numbers) -> Numbers:
+    """What is fed to an input; codes where the network's ends are codes."""
+    values, scales = _placed(network, tensor, name, values), network.scales.get(tensor)
+    floats = not np.all((values & np.uint64(0xFFFF)) == np.uint64(0xA53D))
+    if scales and floats and DTYPES[network.subgraphs[0].tensors[tensor].type] == "int8":
+        values = f.quantised(values, scales.scale, scales.zero)
+    return values
 
 
 def network_outputs(network: StatedNetwork, feeds: Mapping[int, Numbers]) -> list[Numbers]:
@@ -84,7 +128,7 @@ class _Replay:
             return
         if self.dtype(result) == "int16":
             self._check_sums(op)
-        if op.kind not in _RULES and op.kind not in _FUNCTIONS | _COMPARED:
+        if op.kind not in _RULES and op.kind not in FUNCTIONS_OF_ONE | _COMPARED:
             raise Skipped(f"no formula of {op.kind}")
         least, most = _options(op).get("Limits", f.UNLIMITED)
         if op.kind == "RELU":
@@ -93,7 +137,7 @@ class _Replay:
             least, most = max(min(low, most), least), max(min(high, most), least)
         else:
             operands = [self.number(t) for t in op.inputs]
-            by_name = op.kind in _FUNCTIONS | _COMPARED
+            by_name = op.kind in FUNCTIONS_OF_ONE | _COMPARED
             computed = f.function(op.kind, *operands) if by_name else _RULES[op.kind](self, op, operands)
         shape = self.shape(result)
         computed = (

@@ -7,6 +7,7 @@ stands between DequantizeLinear and QuantizeLinear is a sum of products of codes
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +18,13 @@ from modelplan.checking.verifier import formula_numbers as f
 from modelplan.checking.verifier.formula_numbers import Numbers, Windows
 from modelplan.checking.verifier.verdicts import Skipped
 
-#: Functions of one number by the names that plain C has for them.
+#: Functions of one number by the names that plain C has for them: those of ONNX in capitals, but for some.
 _FUNCTIONS = {
-    "Sigmoid": "LOGISTIC", "Tanh": "TANH", "HardSwish": "HARD_SWISH", "Abs": "ABS", "Exp": "EXP", "Log": "LOG",
-    "Sqrt": "SQRT", "Neg": "NEG", "Floor": "FLOOR", "Ceil": "CEIL", "Sin": "SIN", "Cos": "COS", "Round": "ROUND",
-    "Erf": "erf",
-    "Softplus": "softplus", "Mish": "mish", "Swish": "swish",
-    "Cast": "CAST", "QLinearSigmoid": "LOGISTIC",
+    **{name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper() for name in (
+        "Tanh", "HardSwish", "Abs", "Exp", "Log", "Sqrt", "Neg", "Floor", "Ceil", "Sin", "Cos", "Round", "Cast",
+    )},
+    "Sigmoid": "LOGISTIC", "QLinearSigmoid": "LOGISTIC", "Erf": "erf", "Softplus": "softplus", "Mish": "mish",
+    "Swish": "swish",
 }  # fmt: skip
 _COMPARED = {
     "Equal": "EQUAL", "Greater": "GREATER", "GreaterOrEqual": "GREATER_EQUAL", "Less": "LESS",

@@ -22,9 +22,11 @@ SPLITS = {"SPLIT", "SPLIT_V", "Split", "UNPACK"}
 SLICES = {"SLICE", "STRIDED_SLICE"}
 PADS = {"PAD", "PADV2"}
 
-#: Operators that run alike whatever they are given: no division, no root, no rounding of floats. Of one operand, and
-#: all of them.
-_ALIKE = {"RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "HARD_SWISH", "LOGISTIC", "TANH", "ABS", "NEG"}
+#: Functions of one number that run alike whatever they are given: no division, no root, no rounding of floats; all.
+_LEVEL_FUNCTIONS = {"HARD_SWISH", "LOGISTIC", "TANH", "ABS", "NEG"}
+FUNCTIONS_OF_ONE = _LEVEL_FUNCTIONS | {"EXP", "LOG", "SQRT", "FLOOR", "CEIL", "SIN", "COS", "ELU", "ROUND"}
+#: Operators that run so: of one operand, and all of them.
+_ALIKE = _LEVEL_FUNCTIONS | {"RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU"}
 RUN_ALIKE = _ALIKE | RESHAPES | JOINS | {
     "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D",
     "AVERAGE_POOL_2D", "TRANSPOSE_CONV", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "SPACE_TO_DEPTH",

@@ -74,24 +74,26 @@ class StageSearch:
         return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
 
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
-        """The stages of which each needs the least by itself."""
-        return self._least(parts, self._height, self.least_load(parts))[1]
+        """The stages of which each needs the least by itself; operators alone by whole rows unless parts save bytes."""
+        least = self.least_load(parts)
+        whole = self._least(parts, self._height, least, alone=1)
+        return whole[1] if whole[0] <= least else min(whole, self._least(parts, self._height, least), key=_need)[1]
 
     def _least(
-        self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0
+        self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0, alone: int | None = None
     ) -> tuple[int, tuple[StageChoice, ...]]:
         """Dynamic programming over the places where one stage ends and the next begins.
 
-        An operator alone goes by whole rows, unless parts save bytes. Of stages that need equally much the ones that
-        fuse and part the fewest operators; below `floor` all need equally much.
+        Operators alone go by one part or as many as others, of which `alone` says how many may be. Of stages that need
+        equally much the ones that fuse and part the fewest operators; below `floor` all need equally much.
         """
         count = len(self.graph.rows.order)
         best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
             for first in range(end - 1, max(self.barrier(end), end - LONGEST) - 1, -1):
-                alone = (1, parts)[:parts] if end - first == 1 else (parts,)
-                for fused, cut in enumerate(alone, best[first][1] + end - first - 1):
+                cuts = (1, parts)[: alone or parts] if end - first == 1 else (parts,)
+                for fused, cut in enumerate(cuts, best[first][1] + end - first - 1):
                     if (best[first][0], fused) >= best[end]:
                         break
                     choice = StageChoice(first, end, cut)
@@ -140,8 +142,9 @@ class StageSearch:
         stages = program.choices.stages if program.choices else ()
         least = _LARGE * program.nbytes
         cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > least else s for s in stages]
-        restaged = [self._directed(stage) for stage in self._least(parts, self._load, self.least_load(parts))[1]]
-        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, restaged))
+        chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
+        restaged = [[self._directed(stage) for stage in stages] for stages in dict.fromkeys(chosen)]
+        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, *restaged))
         return min(placed, key=_bytes_of).program()
 
     def _directed(self, choice: StageChoice) -> StageChoice:
@@ -152,6 +155,10 @@ class StageSearch:
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
         return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)
+
+
+def _need(least: tuple[int, tuple[StageChoice, ...]]) -> int:
+    return least[0]
 
 
 def _bytes_of(placed: PlacedStages) -> int:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import prod
 
 from modelplan.model.c_program import Repeat, StageChoice, TileChain
-from modelplan.ops.macs import element_macs
+from modelplan.ops.run_costs import element_macs
 from modelplan.plain_c.rows.row_graph import RowGraph, Tile, tiles_of, with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import LONGEST, StageSearch

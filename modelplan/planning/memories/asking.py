@@ -13,8 +13,7 @@ from modelplan.answers.drawing import kind_of
 from modelplan.answers.region_layout import Access, RegionProblem
 from modelplan.model import Buffer, BufferKind, Graph, IntArray, Kind, Member, Plan, Problem
 from modelplan.ops import facts
-from modelplan.ops.macs import op_macs
-from modelplan.ops.traffic import traffic_of
+from modelplan.ops.run_costs import op_macs, traffic_of
 from modelplan.primitives.errors import RequestError
 from modelplan.targets.device import Region
 

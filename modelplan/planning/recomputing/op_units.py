@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from modelplan.model import Graph, Kind, Op, Runtime, Tensor, present
-from modelplan.ops.macs import op_macs
+from modelplan.ops.run_costs import op_macs
 from modelplan.planning import aliasing
 from modelplan.planning.schedulers.ordering_problem import has_side_effects
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from modelplan.model import Requirement, Runtime, bounds
 from modelplan.model.model_file import ModelFile, Target
-from modelplan.ops.macs import graph_macs
+from modelplan.ops.run_costs import graph_macs
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, ModelPlanError

@@ -15,8 +15,8 @@ from math import inf
 from sys import maxsize
 
 from modelplan.model import Graph, Kind
-from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import TFLITE_RESHAPES
+from modelplan.ops.run_costs import op_macs
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.channel_blocks import block_layers, channel_operands
 from modelplan.rewriting.striped_tflite.estimating import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modelplan.ops.macs import op_macs
+from modelplan.ops.run_costs import op_macs
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
 
 #: Bytes that TFLM keeps for one more operator, without its tensors and channels, by kind: to rank plans only.

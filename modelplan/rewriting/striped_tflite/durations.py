@@ -13,8 +13,8 @@ from modelplan.model import Graph
 from modelplan.ops import facts
 from modelplan.ops.access.spans import same_padding
 from modelplan.ops.conditions import number
-from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import Amounts, Terms
+from modelplan.ops.run_costs import op_macs
 from modelplan.rewriting.striped_tflite.layers import window_along
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep, step_op
 

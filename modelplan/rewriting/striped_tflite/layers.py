@@ -11,8 +11,8 @@ from modelplan.ops import access_of, facts
 from modelplan.ops.access.rows import ALIKE
 from modelplan.ops.access.spans import Span
 from modelplan.ops.conditions import number, numbers
-from modelplan.ops.macs import element_macs, op_macs
 from modelplan.ops.op_facts import RowRule
+from modelplan.ops.run_costs import element_macs, op_macs
 from modelplan.rewriting.striped_tflite.early_padding import padded_early
 from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, row_spans, window_margins
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer

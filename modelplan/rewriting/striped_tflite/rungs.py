@@ -14,7 +14,7 @@ from functools import cache, cached_property, partial
 from modelplan import runtimes
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.model import Graph, Problem, Runtime
-from modelplan.ops.macs import graph_macs
+from modelplan.ops.run_costs import graph_macs
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import op_time, program_time

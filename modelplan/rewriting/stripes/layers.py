@@ -12,8 +12,8 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops import access_of
 from modelplan.ops.access.rows import ALIKE, RowSpan, row_span
 from modelplan.ops.access.spans import Span
-from modelplan.ops.macs import op_macs
 from modelplan.ops.op_facts import OpFacts, RowRule
+from modelplan.ops.run_costs import op_macs
 from modelplan.rewriting.stripes.row_windows import Layer
 
 #: What a format's rules read: a graph, or a graph with more of its file.

@@ -16,7 +16,7 @@ from onnx_c_nodes import CODED, DRAWS, Drawn, compare_formulas, quantised
 from shares import share
 
 from modelplan.checking.verifier import formula_numbers as f
-from modelplan.checking.verifier.same_formulas import formulas_verdict
+from modelplan.checking.verifier.network_formulas import formulas_verdict
 from modelplan.plain_c.onnx_networks import emitting, map_nodes, value_nodes
 from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.primitives.errors import ModelError, ModelPlanError

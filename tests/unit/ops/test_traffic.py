@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modelplan.model import Graph, Kind, Op, Tensor
-from modelplan.ops.traffic import Amount, traffic_of
+from modelplan.ops.run_costs import Amount, traffic_of
 
 
 def graph_of(kind: str, shapes: list[tuple[int, ...]], y: tuple[int, ...], dtype: str = "int8", **facts: Any) -> Graph:

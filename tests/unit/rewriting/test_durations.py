@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from striped_files import graph_of, striped, three_convolutions
 
-from modelplan.ops.macs import op_macs
+from modelplan.ops.run_costs import op_macs
 from modelplan.rewriting.striped_tflite import durations
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.stripes.stretches import KeptHalo, LoopedStripes, RecomputedHalo

@@ -1,4 +1,4 @@
-"""How many bytes of each operand a kernel reads and writes.
+"""What one run of an operator takes: multiply-accumulates, and how many bytes of each operand are read and written.
 
 Where an operator's row has no rule, it reads each operand once and writes each output once; of ONNX operators that is
 all that is known, since the kernels of ONNX Runtime pack and block their operands in ways of their own.
@@ -8,12 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from modelplan.model import Graph, Op, Tensor
 from modelplan.ops import access_of, facts
-from modelplan.ops.access.counting import elements_read
+from modelplan.ops.access.counting import element_products, elements_read
 from modelplan.primitives.number_types import BITS
+
+
+def element_macs(graph: Graph, op: Op) -> int:
+    """Multiply-accumulates of one element of output 0; 0 for what is not a convolution or matrix product."""
+    count = facts(graph.format, op.kind).macs
+    if count is not None:
+        return count(graph, op)
+    access = access_of(graph, op)
+    return element_products(access) if access else 0
+
+
+def op_macs(graph: Graph, op: Op) -> int:
+    """Multiply-accumulates of an operator; 0 for those that are not convolutions or matrix products."""
+    if not op.writes:
+        return 0
+    return graph.memoised_of(op, "macs", lambda: prod(graph.tensors[op.outputs[0]].shape) * element_macs(graph, op))
+
+
+def graph_macs(graph: Graph) -> int:
+    """Multiply-accumulates of the convolutions and matrix products of one run of a graph.
+
+    Recurrent cells that are one operator and the bodies of control operators count none.
+    """
+    return sum(op_macs(graph, op) for op in graph.ops)
 
 
 class Amount(NamedTuple):
