@@ -21,9 +21,6 @@ import onnx_c
 import reporting
 
 from modelplan import FitCRequest, fit_c
-from modelplan.checking.verifier.c_execution import execute_network
-from modelplan.checking.verifier.verdicts import Skipped
-from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import ModelPlanError
 
 PARSER = reporting.command_line(__file__, __doc__, "exported_networks.md", corpus=False)
@@ -106,18 +103,7 @@ def _compared(path: Path) -> tuple[str, str]:
         said = str(problem).split("; remedy")[0].removeprefix(f"{path}: ")
         return "-", f"refused: {re.sub(r'[|]', '/', said)}"
     assert rung is not None
-    with tempfile.TemporaryDirectory() as name:
-        source = Path(name) / "net.c"
-        source.write_text(rung.files.source)
-        source.with_suffix(".h").write_text(rung.files.header)
-        try:
-            details = execute_network(str(path), stated_request(rung.files.source), source).details
-        except Skipped as reason:
-            return f"{rung.ram:,}", f"not compared: {reason}"
-        except ModelPlanError as problem:
-            return f"{rung.ram:,}", f"DIFFERS: {str(problem).removeprefix(str(source))[2:]}"
-    apart = re.search(r"floats, (\S+) apart", details)
-    return f"{rung.ram:,}", f"within, {apart[1]}" if apart else "equal"
+    return f"{rung.ram:,}", onnx_c.compared(path, rung)
 
 
 def rows(arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:

@@ -75,9 +75,7 @@ def weightless(model: bytes, most: int) -> bytes:
     """
     whole = memoryview(model)
     try:
-        (graph,) = (
-            r for r in _records(model, 0, len(model)) if (r.number, r.wire) == (_MODEL_GRAPH, _LENGTH_DELIMITED)
-        )
+        (graph,) = _graphs(model)
         pieces, at = list[bytes | memoryview](), graph.payload
         for record in _records(model, graph.payload, graph.end):
             if record.number == _GRAPH_INITIALIZER and record.end - record.payload > most:

@@ -1,9 +1,6 @@
 /* Means, or sums, over a block of axes. */
 struct float_mean_VARIANT_params {
-    int32_t outer; /* elements of a row along the axes before those that are reduced */
-    int32_t reduced;
-    int32_t inner; /* behind them */
-    float count; /* by which the sum is divided */
+#include "float_mean_fields.part"
 };
 
 static void float_mean_VARIANT(const struct float_mean_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,

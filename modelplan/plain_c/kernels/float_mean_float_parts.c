@@ -1,10 +1,7 @@
 /* uses: least_of */
 /* Means, or sums, over a block of axes, 16 elements at a time: the fewer numbers one sum adds, the fewer bits it loses. */
 struct float_mean_float_parts_params {
-    int32_t outer; /* elements of a row along the axes before those that are reduced */
-    int32_t reduced;
-    int32_t inner; /* behind them */
-    float count; /* by which the sum is divided */
+#include "float_mean_fields.part"
 };
 
 static void float_mean_float_parts(const struct float_mean_float_parts_params *p, const float *in, int32_t rows, int32_t above,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from operator import itemgetter
 
 from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.plain_c.rows.placing_rows import PlacedStages, placed_stages
@@ -77,7 +78,9 @@ class StageSearch:
         """The stages of which each needs the least by itself; operators alone by whole rows unless parts save bytes."""
         least = self.least_load(parts)
         whole = self._least(parts, self._height, least, alone=1)
-        return whole[1] if whole[0] <= least else min(whole, self._least(parts, self._height, least), key=_need)[1]
+        return (
+            whole[1] if whole[0] <= least else min(whole, self._least(parts, self._height, least), key=itemgetter(0))[1]
+        )
 
     def _least(
         self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0, alone: int | None = None
@@ -155,10 +158,6 @@ class StageSearch:
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
         return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)
-
-
-def _need(least: tuple[int, tuple[StageChoice, ...]]) -> int:
-    return least[0]
 
 
 def _bytes_of(placed: PlacedStages) -> int:

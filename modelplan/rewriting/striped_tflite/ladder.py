@@ -111,13 +111,7 @@ def climb(
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
     KeyboardInterrupt, after which the best so far is the answer. A rung whose file breaks the proof is left out.
     """
-    if strange := goal.without - (RUNGS.keys() - UNPLANNED):
-        named = ", ".join(name for name in RUNGS if name not in UNPLANNED)
-        raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {named}")
-    if goal.interface not in INTERFACES:
-        raise RequestError(f"no interface {goal.interface!r}; there are: {', '.join(INTERFACES)}")
-    if goal.objective not in ("arena", "head"):
-        raise RequestError(f"no objective {goal.objective!r}; there are: arena, head")
+    _check(goal)
     graph = model if isinstance(model, Graph) else load_model(model)
     if graph.format != "tflite" or not graph.source:
         raise RequestError(f"{graph.source or graph.name}: fit takes a model from a .tflite file")
@@ -143,6 +137,17 @@ def climb(
         remark = f"no rung {name}: {problem}; a defect of modelplan, please report it with the model"
         return replace(remaining, remarks=(*remaining.remarks, remark))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
+
+
+def _check(goal: Goal) -> None:
+    """Refuses a goal with words that nothing has."""
+    if strange := goal.without - (RUNGS.keys() - UNPLANNED):
+        named = ", ".join(name for name in RUNGS if name not in UNPLANNED)
+        raise RequestError(f"no rung {', '.join(sorted(strange))} to leave out; there are: {named}")
+    if goal.interface not in INTERFACES:
+        raise RequestError(f"no interface {goal.interface!r}; there are: {', '.join(INTERFACES)}")
+    if goal.objective not in ("arena", "head"):
+        raise RequestError(f"no objective {goal.objective!r}; there are: arena, head")
 
 
 def _other_interface(data: bytes, graph: Graph, goal: Goal) -> ChangedInterface | None:
