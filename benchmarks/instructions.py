@@ -19,7 +19,8 @@ from pathlib import Path
 import reporting
 
 from modelplan import FitCRequest, fit_c
-from modelplan.plain_c.ladder import C_RUNGS, CRung
+from modelplan.plain_c import C_RUNGS
+from modelplan.plain_c.ladder import CRung
 
 sys.path.append(str(reporting.ROOT / "tests" / "support"))
 from instruction_counting import CORES, Count, compiler_version, counted, missing_programs

@@ -23,7 +23,8 @@ from mobilenet_v2 import mobilenet_v2
 from modelplan import FitCRequest, fit_c
 from modelplan.checking.verifier.c_compiling import compiled_network
 from modelplan.checking.verifier.c_execution import execute_c
-from modelplan.plain_c.ladder import C_RUNGS, CRung
+from modelplan.plain_c import C_RUNGS
+from modelplan.plain_c.ladder import CRung
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.file import FileModel, load_tflite

@@ -32,6 +32,7 @@ from modelplan.outputs.firmware import tflm_sources
 from modelplan.outputs.report import Section
 from modelplan.outputs.reports import ladder_report
 from modelplan.outputs.reports.proof_report import executed_lines
+from modelplan.plain_c import C_RUNGS
 from modelplan.planning.memories.memory_choice import ShortageError
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.units import parse_bytes, parse_memory
@@ -74,7 +75,8 @@ def configure(parser: ArgumentParser) -> None:
         "--without",
         metavar="RUNG,...",
         default="",
-        help=f"steps to skip: {', '.join(name for name in RUNGS if name not in UNPLANNED)}",
+        help=f"steps to skip: {', '.join(name for name in RUNGS if name not in UNPLANNED)}; with --runtime c:"
+        f" {', '.join(C_RUNGS)}",
     )
     parser.add_argument(
         "--interface",

@@ -88,11 +88,12 @@ def fit_file(arguments: Namespace, work: Sequence[float], progress: Callable[[st
     if ladder.chosen is None:
         show_forms(arguments, request)
         return 1
+    test = fitted_self_test(request, ladder) if arguments.self_test else ""
     files.write(arguments.output, ladder.chosen.files.source)
     files.write(header, ladder.chosen.files.header)
     written = f"{arguments.output} and {header}"
-    if arguments.self_test:
-        files.write(arguments.self_test, fitted_self_test(request, ladder))
+    if test:
+        files.write(arguments.self_test, test)
         written += f"; the self-test to {arguments.self_test}"
     if figures:
         write_figures(figures, drawn_rung(request, ladder))

@@ -6,3 +6,12 @@ LAYOUTS = ("nchw", "nhwc")
 ROUNDINGS = ("onnx", "library")
 #: The percents of instructions that a percent of RAM is worth.
 TIME_PER_RAM = 10.0
+#: What each rung adds to the one before.
+C_RUNGS = {
+    "maps": "each operator computes all of its result",
+    "overlaps": "row by row results run into operands",
+    "rows": "operators run together row by row, and keep the rows that are still read",
+    "again": "operators run again for a map that is read much later",
+    "parts": "rows by parts",
+    "tiles": "values by tiles, again where these overlap",
+}

@@ -11,7 +11,7 @@ from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier.c_rows import rows_verdict
 from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, StageChoice
-from modelplan.plain_c import TIME_PER_RAM
+from modelplan.plain_c import C_RUNGS, TIME_PER_RAM
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.instruction_counts import expected_instructions
 from modelplan.plain_c.kernel_records import COperator
@@ -28,15 +28,6 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.showing_answers import Shown
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs, never_interrupt
 
-#: What each rung adds to the one before.
-C_RUNGS = {
-    "maps": "each operator computes all of its result",
-    "overlaps": "row by row results run into operands",
-    "rows": "operators run together row by row, and keep the rows that are still read",
-    "again": "operators run again for a map that is read much later",
-    "parts": "rows by parts",
-    "tiles": "values by tiles, again where these overlap",
-}
 #: Into how many parts a row is cut: the least where a budget asks for no more, the most, and what is tried then of the
 #: stages that need most.
 _FEW, _MANY, _FINER = 4, 8, (16, 32)

@@ -14,10 +14,10 @@ from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Part, Requirement
 from modelplan.model.model_file import ModelFile
-from modelplan.plain_c import LAYOUTS, ROUNDINGS
+from modelplan.plain_c import C_RUNGS, LAYOUTS, ROUNDINGS
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
-from modelplan.plain_c.ladder import C_RUNGS, CGoal, CLadder, CRung, c_ladder, least_rung
+from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
 from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.rows.repeating import with_repeats

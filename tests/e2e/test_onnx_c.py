@@ -274,6 +274,23 @@ def test_what_cannot_be_asked_for_is_refused(
     assert said in capsys.readouterr().err
 
 
+def test_nothing_is_written_where_a_self_test_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "--runtime",
+        "c",
+        "--kernels",
+        "cmsis-dsp",
+        "--rounding",
+        "library",
+        "--self-test",
+        str(tmp_path / "test.c"),
+    ]
+    model = MODELS / "quantised" / "resnet8_int8.onnx"
+    assert main(["fit", str(model), "-o", str(tmp_path / "net.c"), *words]) == 2
+    assert "no self-test, for --rounding library computes other outputs" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("options", [(), ("--input", "rows", "--layout", "nhwc")], ids=["held", "rows"])
 def test_a_self_test_passes_and_tells_a_changed_table(options: tuple[str, ...], tmp_path: Path) -> None:
     test, program = tmp_path / "test.c", tmp_path / "test"

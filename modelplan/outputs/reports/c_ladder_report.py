@@ -8,8 +8,9 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.report import Pasted, Section, Table
+from modelplan.plain_c import C_RUNGS
 from modelplan.plain_c.instruction_counts import CORES
-from modelplan.plain_c.ladder import C_RUNGS, CGoal, CLadder, CRung
+from modelplan.plain_c.ladder import CGoal, CLadder, CRung
 from modelplan.plain_c.libraries.cmsis_calls import CMSIS_PATHS
 from modelplan.plain_c.libraries.esp_calls import ESP_NN
 from modelplan.primitives.units import human
