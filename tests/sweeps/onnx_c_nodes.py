@@ -1,7 +1,13 @@
 """Drawn .onnx models as plain C, whole or by rows, beside ONNX Runtime: single nodes of each kind, and small networks.
 
-python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. With
---formulas before COUNT nothing is compiled: two readings of the files are compared with each other, in both layouts.
+python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. What
+comes before COUNT says how:
+
+* nothing: each in a program of its own, in a layout and by rows, tiles or whole maps as its seed draws them
+* --together: a hundred in one program, whole, so that ten thousand take minutes; the layouts come in turn
+* --modes: each in both layouts and in all modes that it has
+* --formulas: nothing is compiled; two readings of the files are compared with each other, in both layouts
+
 Kinds that begin with coded_ are the same nodes quantised by the tools of ONNX Runtime, in its two formats.
 """
 
@@ -11,13 +17,15 @@ import logging
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.compose
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
@@ -27,6 +35,9 @@ from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, netw
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
+
+#: Models in one program.
+_TOGETHER = 100
 
 
 class Drawn(random.Random):
@@ -119,6 +130,11 @@ def transposed(d: Drawn) -> None:
     outs, taps, strides = d.randint(1, 5), [d.randint(1, 4) for _ in "hw"], [d.randint(1, 3) for _ in "hw"]
     pads = [d.randint(0, t - 1) for t in taps]
     more = [d.randint(0, s - 1) for s in strides]
+    extents = [
+        (n - 1) * s + m + t - 2 * p for n, s, m, t, p in zip(d.input[2:], strides, more, taps, pads, strict=True)
+    ]
+    if min(extents) < 1:
+        pads = [0, 0]
     bias = [d.table(d.values(outs))] if d.random() < 0.5 else []
     d.node(
         "ConvTranspose", d.table(d.values(c, outs, *taps)), *bias, strides=strides, pads=[*pads, *pads],
@@ -130,9 +146,17 @@ def pool(d: Drawn) -> None:
     d.start(d.map())
     taps = [d.randint(1, min(4, e)) for e in d.input[2:]]
     if d.random() < 0.5:
-        d.node("MaxPool", **_windows(d, taps, d.input[2:], apart=False))
+        d.node("MaxPool", **_pool_windows(d, taps))
     else:
-        d.node("AveragePool", count_include_pad=d.randint(0, 1), **_windows(d, taps, d.input[2:], apart=False))
+        d.node("AveragePool", count_include_pad=d.randint(0, 1), **_pool_windows(d, taps))
+
+
+def _pool_windows(d: Drawn, taps: Sequence[int]) -> dict[str, Any]:
+    """Windows that ONNX Runtime pools, which pads nothing by less than nothing."""
+    given = _windows(d, taps, d.input[2:], apart=False)
+    if given.get("auto_pad", "").startswith("SAME"):
+        given["strides"] = [min(pair) for pair in zip(given["strides"], given["kernel_shape"], strict=True)]
+    return given
 
 
 def mean(d: Drawn) -> None:
@@ -413,25 +437,61 @@ def quantised(path: Path, target: Path, seed: int, name: str = "x") -> None:
     )  # fmt: skip
 
 
-def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
-    """What happened to a drawn model: "equal", "refused: ..." or "DIFFERS: ..."."""
-    d = Drawn(f"{kind} {seed}")
+@dataclass(frozen=True)
+class Way:
+    """How C is written: `pushed` is the input row by row; tiles, and all else that takes time, only with `tiles`."""
+
+    layout: str = "nchw"
+    pushed: bool = False
+    tiles: bool = False
+    whole: bool = False
+
+
+#: Ways that are told apart, those with rows only for maps.
+MODES = (Way(whole=True), Way("nhwc", whole=True), Way(), Way("nhwc"), Way(tiles=True), Way("nhwc", tiles=True))
+PUSHED = (Way("nhwc", pushed=True), Way("nhwc", pushed=True, tiles=True))
+
+
+def drawn(kind: str, seed: int, folder: Path, *, coded: bool = False) -> tuple[Path, Drawn]:
+    """The file of a drawn model, `coded` one that ONNX Runtime's tools quantised, and what drew it."""
+    d, path = Drawn(f"{kind} {seed}"), folder / f"drawn{seed}.onnx"
     DRAWS[kind](d)
-    path, source = folder / "drawn.onnx", folder / "net.c"
     onnx.save(d.model(), path)
     if coded:
-        quantised(path, folder / "coded.onnx", seed)
-        path = folder / "coded.onnx"
+        quantised(path, folder / f"coded{seed}.onnx", seed)
+        path = folder / f"coded{seed}.onnx"
+    return path, d
+
+
+def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
+    """What happened to a drawn model: "equal", "refused: ..." or "DIFFERS: ..."."""
+    path, d = drawn(kind, seed, folder, coded=coded)
     pushed = d.random() < 0.4 and len(d.input) == 4
     layout = "nhwc" if pushed or d.random() < 0.3 else "nchw"
+    return executed(path, Way(layout, pushed, tiles=d.random() < 0.3), seed)
+
+
+def compare_modes(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
+    """What happened to a drawn model in the first way in which it is not equal to ONNX Runtime's, or "equal"."""
+    path, d = drawn(kind, seed, folder, coded=coded)
+    for way in (*MODES, *(PUSHED if len(d.input) == 4 else ())):
+        if (said := executed(path, way, seed)) != "equal":
+            return f"{said} ({way})"
+    return "equal"
+
+
+def executed(path: Path, way: Way, seed: int = 0) -> str:
+    """What a file computes in C that is written in a way, beside ONNX Runtime, in the words of `compare`."""
+    source = path.with_suffix(".c")
+    request = FitCRequest(str(path), output=str(source), name="net", layout=way.layout, pushed=way.pushed)
+    if way.tiles:
+        request = replace(request, time_per_ram=float("inf"))
+    if way.whole:
+        request = replace(request, budget=1 << 40)  # so that the first rung will do
     try:
-        request = FitCRequest(str(path), output=str(source), layout=layout, pushed=pushed)
-        if d.random() < 0.3:
-            request = replace(request, time_per_ram=float("inf"))  # tiles, and all that takes time
-        ladder = fit_c(request)
+        chosen = fit_c(request).chosen
     except ModelError as problem:
         return f"refused: {problem}"
-    chosen = ladder.chosen
     assert chosen is not None
     source.write_text(chosen.files.source)
     source.with_suffix(".h").write_text(chosen.files.header)
@@ -446,14 +506,41 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     return "equal"
 
 
+def together(paths: Sequence[Path], target: Path) -> None:
+    """Writes a model of those of files, which have nothing to do with each other, to another one."""
+    first, *others = (onnx.compose.add_prefix(onnx.load(path), f"{path.stem}_") for path in paths)
+    for other in others:
+        for part in ("node", "input", "output", "initializer", "value_info"):
+            getattr(first.graph, part).extend(getattr(other.graph, part))
+        known = {entry.domain for entry in first.opset_import}
+        first.opset_import.extend(entry for entry in other.opset_import if entry.domain not in known)
+    onnx.save(first, target)
+
+
+def compare_together(paths: Sequence[Path], way: Way) -> list[str]:
+    """What happened to each of many files, in one program where all is well, else in ever smaller ones."""
+    whole = paths[0].with_name("together.onnx")
+    together(paths, whole)
+    said = executed(whole if len(paths) > 1 else paths[0], way)
+    if said == "equal" or len(paths) == 1:
+        return [said] * len(paths)
+    half = len(paths) // 2
+    return [*compare_together(paths[:half], way), *compare_together(paths[half:], way)]
+
+
+def compare_many(kind: str, seeds: Sequence[int], folder: Path, *, coded: bool = False) -> Iterator[tuple[int, str]]:
+    """What happened to the drawn models of seeds, a hundred in a program, in both layouts in turn."""
+    for number, at in enumerate(range(0, len(seeds), _TOGETHER)):
+        some = seeds[at : at + _TOGETHER]
+        paths = [drawn(kind, seed, folder, coded=coded)[0] for seed in some]
+        yield from zip(some, compare_together(paths, Way("nhwc" if number % 2 else "nchw", whole=True)), strict=True)
+        for path in folder.iterdir():
+            path.unlink()
+
+
 def compare_formulas(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     """What both readings of a drawn model's file say of each other, in the words of `compare`."""
-    d, path = Drawn(f"{kind} {seed}"), folder / "drawn.onnx"
-    DRAWS[kind](d)
-    onnx.save(d.model(), path)
-    if coded:
-        quantised(path, folder / "coded.onnx", seed)
-        path = folder / "coded.onnx"
+    path, _ = drawn(kind, seed, folder, coded=coded)
     for layout in ("nchw", "nhwc"):
         try:
             verdict = formulas_verdict(str(path), network_of(str(path), NetworkRequest(layout=layout)))
@@ -464,25 +551,36 @@ def compare_formulas(kind: str, seed: int, folder: Path, *, coded: bool = False)
     return "equal"
 
 
+#: How each model is compared by itself, by the option that asks for it.
+_HOW = {"": compare, "--modes": compare_modes, "--formulas": compare_formulas}
+
+
 def main(arguments: Sequence[str]) -> int:
-    formulas = arguments[0] == "--formulas"
-    arguments = arguments[formulas:]
+    how = arguments[0] if arguments[0].startswith("--") else ""
+    arguments = arguments[bool(how) :]
     count, kinds = int(arguments[0]), arguments[1:] or [*DRAWS, *(f"coded_{kind}" for kind in CODED)]
     wrong = 0
-    with tempfile.TemporaryDirectory() as name:
-        for kind in kinds:
-            found: dict[str, int] = {}
-            for seed in range(count):
-                coded = kind.startswith("coded_")
-                how = compare_formulas if formulas else compare
-                said = how(kind.removeprefix("coded_"), seed, Path(name), coded=coded)
-                word = said.partition(":")[0]
-                found[word] = found.get(word, 0) + 1
-                if word != "equal":
-                    print(f"  {kind} {seed}: {said[:300]}")
-                wrong += word == "DIFFERS"
-            print(f"{kind}: {', '.join(f'{n} {word}' for word, n in sorted(found.items()))}", flush=True)
+    for name in kinds:
+        kind, coded = name.removeprefix("coded_"), name.startswith("coded_")
+        found = Counter[str]()
+        for seed, said in _answers(how, kind, range(count), coded=coded):
+            word = said.partition(":")[0]
+            found[word] += 1
+            if word != "equal":
+                print(f"  {name} {seed}: {said[:300]}", flush=True)
+        wrong += found["DIFFERS"]
+        print(f"{name}: {', '.join(f'{n} {word}' for word, n in sorted(found.items()))}", flush=True)
     return int(wrong > 0)
+
+
+def _answers(how: str, kind: str, seeds: Sequence[int], *, coded: bool) -> Iterator[tuple[int, str]]:
+    with tempfile.TemporaryDirectory() as name:
+        if how == "--together":
+            yield from compare_many(kind, seeds, Path(name), coded=coded)
+            return
+        for seed in seeds:
+            with tempfile.TemporaryDirectory(dir=name) as folder:
+                yield seed, _HOW[how](kind, seed, Path(folder), coded=coded)
 
 
 if __name__ == "__main__":
