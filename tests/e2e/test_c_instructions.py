@@ -119,8 +119,8 @@ def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -
     operators = c_operators(model)
     files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
     wanted = outputs_here(tmp_path, files.source, files.header)
+    of = ALL_CORES[core]
     for level in levels(core):
-        assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, level
-        of = ALL_CORES[core]
-        compiler = [f"{of.tools}-gcc", *of.flags, *of.library, *WARNINGS, level, "-c", "net.c", "-o", "net.o"]
-        subprocess.run(compiler, cwd=tmp_path, check=True)
+        assert counted(tmp_path, files.source, files.header, of, level).outputs == wanted, level
+    compiler = [f"{of.tools}-gcc", *of.flags, *of.library, *WARNINGS, LEVELS[0], "-c", "net.c", "-o", "net.o"]
+    subprocess.run(compiler, cwd=tmp_path, check=True)
