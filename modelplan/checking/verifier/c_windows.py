@@ -182,10 +182,10 @@ def _moved_rows(
 def _spread_rows(
     op: Operation, operands: Sequence[Cell | None], position: int, results: Sequence[Cell]
 ) -> RowReads | None:
-    """The rows of a map that reach each run of so many rows of a transposed convolution's result."""
+    """The rows of a map that reach each of several runs of so many rows of a transposed convolution's result."""
     x, known = operands[position], places_read(use_of_operation(op, operands, results))
     size, groups = op.option(_BLOCKS[op.kind]), made_rows(op, operands, results[0], 1).rows
-    if x is None or not known or known[0].operand != position or groups * size != results[0].shape[1]:
+    if x is None or not known or known[0].operand != position or groups * size != results[0].shape[1] or groups < 2:
         return None
     taps = [np.asarray(taps) for taps in known[0].axes[1][0].taps]
     tap, index = next(((k, int(np.argmax(at >= 0))) for k, at in enumerate(taps) if (at >= 0).any()), (-1, 0))
