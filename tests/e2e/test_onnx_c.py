@@ -49,6 +49,10 @@ def test_what_is_left_of_a_bounded_sum_may_differ_as_the_sum_does(tmp_path: Path
     assert compare("convolution", 47, tmp_path) == "equal"  # sums of 5 in floats, of which a Clip leaves 0.75
 
 
+def test_a_transposed_convolution_may_make_a_single_row(tmp_path: Path) -> None:
+    assert compare("transposed", 479, tmp_path) == "equal"
+
+
 @pytest.mark.parametrize("kind", CODED)
 def test_drawn_codes_are_equal_byte_for_byte(kind: str, tmp_path: Path) -> None:
     answers = [compare(kind, seed, tmp_path, coded=True) for seed in range(share(4))]

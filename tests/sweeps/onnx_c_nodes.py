@@ -490,6 +490,8 @@ def executed(path: Path, way: Way, seed: int = 0) -> str:
         request = replace(request, budget=1 << 40)  # so that the first rung will do
     try:
         chosen = fit_c(request).chosen
+    except BrokenPlanError as problem:
+        return f"DIFFERS: {problem}"
     except ModelError as problem:
         return f"refused: {problem}"
     assert chosen is not None
