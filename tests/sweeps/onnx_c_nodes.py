@@ -521,17 +521,21 @@ def together(paths: Sequence[Path], target: Path) -> None:
 
 def compare_together(paths: Sequence[Path], way: Way) -> list[str]:
     """What happened to each of many files, in one program where all is well, else in ever smaller ones."""
+    if len(paths) == 1:
+        return [executed(paths[0], way)]
     whole = paths[0].with_name("together.onnx")
     together(paths, whole)
-    said = executed(whole if len(paths) > 1 else paths[0], way)
-    if said == "equal" or len(paths) == 1:
-        return [said] * len(paths)
+    if executed(whole, way) == "equal":
+        return ["equal"] * len(paths)
     half = len(paths) // 2
     return [*compare_together(paths[:half], way), *compare_together(paths[half:], way)]
 
 
 def compare_many(kind: str, seeds: Sequence[int], folder: Path, *, coded: bool = False) -> Iterator[tuple[int, str]]:
-    """What happened to the drawn models of seeds, a hundred in a program, in both layouts in turn."""
+    """What happened to the drawn models of seeds, a hundred in a program, in both layouts in turn.
+
+    Nothing is left in the folder.
+    """
     for number, at in enumerate(range(0, len(seeds), _TOGETHER)):
         some = seeds[at : at + _TOGETHER]
         paths = [drawn(kind, seed, folder, coded=coded)[0] for seed in some]

@@ -78,9 +78,9 @@ class StageSearch:
         """The stages of which each needs the least by itself; operators alone by whole rows unless parts save bytes."""
         least = self.least_load(parts)
         whole = self._least(parts, self._height, least, alone=1)
-        return (
-            whole[1] if whole[0] <= least else min(whole, self._least(parts, self._height, least), key=itemgetter(0))[1]
-        )
+        if whole[0] <= least:
+            return whole[1]
+        return min(whole, self._least(parts, self._height, least), key=itemgetter(0))[1]
 
     def _least(
         self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0, alone: int | None = None
