@@ -35,7 +35,7 @@ rows::Graph graph_of(const Table& values, const Table& operators, const Table& o
   for (std::size_t i = 0; i < values.shape(0); ++i) {
     Row row(values, i, 7);
     graph.values.push_back(
-        {row.number(), row.number(), row.number(), row.number(), row.flag(), row.flag(), row.flag()});
+        {row.number(), row.number(), row.number(), row.number(), row.flag(), row.flag(), row.flag(), {}});
   }
   for (std::size_t i = 0; i < operators.shape(0); ++i) {
     Row row(operators, i, 10);
@@ -88,6 +88,7 @@ rows::Graph graph_of(const Table& values, const Table& operators, const Table& o
     rows::Operator& op = graph.operators[row.index(ops)];
     op.in_place.push_back(row.index(op.operands.size()));
   }
+  rows::find_read_pixels(graph);
   return graph;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "../array.hpp"
 
@@ -78,12 +80,24 @@ struct Operator {
   Array<Member> chain;
 };
 
+// Which pixels the readers of a value read, where one of them does not read all. Readers of the same pixels share a set,
+// and sets are bits of a number: `before[bits][i]` are the pixels in front of pixel i that some of these sets hold.
+struct ReadPixels {
+  Array<std::pair<std::size_t, std::size_t>> readers;  // an operator of the order, and its set
+  Bytes pixel_bytes = 0;
+  Array<Array<std::int64_t>> before;
+
+  // The bytes at [first, end) that some of the sets hold; `backward` they are counted from the end of the value.
+  Bytes count(std::size_t bits, Bytes first, Bytes end, bool backward) const;
+};
+
 // Bytes that are made by the operator of the order at `birth`, and read until the one at `death`. The caller feeds some
 // before the first operator; state outlives all.
 struct Value {
   Bytes nbytes = 0;
   std::int64_t alignment = 1, birth = 0, death = 0;
   bool fed = false, state = false, kept = false;
+  std::optional<ReadPixels> read = {};  // nothing where all is read
 };
 
 // Operators in order; where rows of the input are `pushed`, the last one of the array is the caller.
@@ -93,6 +107,9 @@ struct Graph {
   std::size_t count = 0;  // of the order
   bool pushed = false;
 };
+
+// Sets the pixels that are read of all values.
+void find_read_pixels(Graph& graph);
 
 // Operators [first, end) of the order run together, each row in `parts` parts at most; 0: all rows at once. Backward
 // the last rows come first.

@@ -65,7 +65,7 @@ Stage::Stage(const Graph& graph, const Choice& choice)
       if (value.death < end)
         roles_[v] = Role::kDying;
       else
-        passing_ += value.nbytes;
+        passing_ += read_behind(v, value.nbytes);
     }
     if (roles_[v] != Role::kOther) own_.push_back(v);
   }
@@ -83,9 +83,19 @@ Array<std::size_t> Stage::touched(std::size_t member) const {
   return values;
 }
 
+Bytes Stage::read_behind(std::size_t value, Bytes end) const {
+  const std::optional<ReadPixels>& read = graph_->values[value].read;
+  if (!read) return end;
+  std::size_t bits = 0;
+  for (const auto& [op, set] : read->readers)
+    if (op >= choice_.end) bits |= std::size_t{1} << set;
+  return read->count(bits, 0, end, choice_.backward);
+}
+
 Load Stage::load(Bytes most) const {
   struct Facts {
     Bytes before, during;
+    bool in_place;  // whether a result may lie where an operand dies
     Array<std::size_t> touched;
   };
   Array<Facts> facts;
@@ -97,31 +107,41 @@ Load Stage::load(Bytes most) const {
     shared.erase(std::unique(shared.begin(), shared.end()), shared.end());
     Bytes during = op.scratch + op.tiles_during;
     for (const std::size_t value : shared) during -= graph_->values[value].nbytes;
-    facts.push_back({op.tiles_before, during, touched(m)});
+    const bool in_place = std::ranges::any_of(op.in_place, [&](std::size_t position) {
+      const Role role = roles_[op.operands[position].value];
+      return role == Role::kInner || role == Role::kDying;
+    });
+    facts.push_back({op.tiles_before, during, in_place, touched(m)});
   }
   Progress progress(*this);
   Array<Bytes> kept(graph_->values.size(), 0);
+  const auto alive = [&](std::size_t v) {
+    if (!graph_->values[v].read) return std::max<Bytes>(progress.end(v) - kept[v], 0);
+    return roles_[v] == Role::kHeld ? read_behind(v, progress.end(v)) : progress.unfinished(v);
+  };
   Bytes total = passing_;
-  for (const std::size_t v : own_) total += progress.end(v);
+  for (const std::size_t v : own_) total += alive(v);
   Load load{total, true};
   run([&](const Granule& granule) {
     const Facts& own = facts[granule.member];
     load.bytes = std::max(load.bytes, total + own.before);
+    const Bytes before = total;
     for (const Result& result : operators_[granule.member].facts->results) {
       const Written written = Progress::written(granule, result);
-      total += written.end - progress.end(written.value);
+      total -= alive(written.value);
       progress.set_end(written.value, written.end);
+      total += alive(written.value);
     }
-    load.bytes = std::max(load.bytes, total + own.during);
-    load.exact = load.bytes <= most;
-    if (!load.exact) return false;
+    load.bytes = std::max(load.bytes, (own.in_place ? before : total) + own.during);
+    for (const std::size_t value : own.touched) total -= alive(value);
     progress.finish(granule);
     for (const std::size_t value : own.touched) {
-      const Bytes first = progress.kept_from(value);
-      total -= std::max<Bytes>(first - kept[value], 0);
-      kept[value] = std::max(first, kept[value]);
+      kept[value] = std::max(progress.kept_from(value), kept[value]);
+      total += alive(value);
     }
-    return true;
+    load.bytes = std::max(load.bytes, total);
+    load.exact = load.bytes <= most;
+    return load.exact;
   });
   return load;
 }
@@ -152,6 +172,27 @@ Bytes Progress::kept_from(std::size_t value) const {
       first = std::min(first, still_read(*reader.operand, row, left));
   }
   return first;
+}
+
+Bytes Progress::unfinished(std::size_t value) const {
+  const ReadPixels& read = *stage_.graph_->values[value].read;
+  Array<std::pair<Bytes, std::size_t>> places;  // where each reader goes on, and its set
+  for (const Stage::Reader& reader : stage_.readers_[value]) {
+    const auto [row, left] = at_[reader.member];
+    if (row >= stage_.operators_[reader.member].shape.rows) continue;
+    for (const auto& [op, set] : read.readers)
+      if (&stage_.graph_->operators[op] == stage_.operators_[reader.member].facts)
+        places.emplace_back(still_read(*reader.operand, row, left), set);
+  }
+  std::ranges::sort(places);
+  Bytes found = 0;
+  std::size_t bits = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    bits |= std::size_t{1} << places[i].second;
+    const Bytes behind = i + 1 < places.size() ? std::min(places[i + 1].first, end_[value]) : end_[value];
+    found += read.count(bits, places[i].first, behind, stage_.backward());
+  }
+  return found;
 }
 
 }  // namespace modelplan::rows

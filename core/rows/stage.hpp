@@ -58,7 +58,7 @@ class Stage {
   template <class Visit>
   void run(Visit visit) const;
 
-  // The most bytes that are alive at a time; no longer exact once they are more than `most`.
+  // The most bytes that are alive at a time, at least; no longer exact once they are more than `most`.
   Load load(Bytes most) const;
 
  private:
@@ -69,6 +69,8 @@ class Stage {
   };
 
   Array<std::size_t> touched(std::size_t member) const;
+  // Bytes in front of `end` of a value that operators behind the stage read.
+  Bytes read_behind(std::size_t value, Bytes end) const;
 
   const Graph* graph_;
   Choice choice_;
@@ -91,6 +93,8 @@ class Progress {
   static Written written(const Granule& granule, const Result& result);
   // The first byte that somebody in the stage still reads; the end where nobody does.
   Bytes kept_from(std::size_t value) const;
+  // The bytes, of those that are there, that somebody in the stage still reads of a value whose read pixels are known.
+  Bytes unfinished(std::size_t value) const;
 
  private:
   const Stage& stage_;

@@ -87,7 +87,7 @@ def row_reads(
     reads, result = _reads(op, operands, position, results), results[0]
     down, own = row_axis(result.shape), row_axis(reads.shape) if reads else None
     windowed = op.kind in _WINDOWED
-    if own is not None and windowed and result.shape[own] == 1 == map_rows(result, 1).rows:
+    if own is not None and windowed and result.shape[own] == 1 == made_rows(op, operands, result, 1).rows:
         down = own  # its single row may be that of either axis
     elif reads and own is not None and down is not None and reads.shape[own] == 1 and down < len(reads.shape) - 1:
         own = down  # the same of an operand
@@ -122,8 +122,14 @@ def _reads(
 
 
 def made_rows(op: Operation, operands: Sequence[Cell | None], cell: Cell, nbytes: int) -> MapRows:
-    """The rows of a result that an operator makes at a time: those of its map, or all of a row of blocks as one."""
+    """The rows of a result that an operator makes at a time: those of its map, or all of a row of blocks as one.
+
+    Of windows along the height of a map that make one row, this is one too, however many columns it has.
+    """
     shape, size = map_rows(cell, nbytes), _rows_at_a_time(op, operands, cell)
+    x = operands[0] if op.kind in _WINDOWED else None
+    if x is not None and row_axis(x.shape) == 1 and cell.shape[:2] == (1, 1) and row_axis(cell.shape) == 2:
+        return MapRows(1, 1, shape.rows * shape.row_bytes)
     if size < 2 or shape.rows <= size or row_axis(cell.shape) != 1 or shape.rows % size:
         return shape
     return MapRows(shape.rows // size, 1, shape.row_bytes * size)

@@ -17,6 +17,7 @@ from modelplan.plain_c.kernel_records import (
     Parameters,
     const_table,
     in_groups,
+    row_axis,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 
@@ -78,9 +79,11 @@ def windowed_operator(
     batches = r.output().shape[0]
     whole = (high.extent, high.before, high.results)
     kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
-    results = r.row_results()
+    axes_of_rows = [row_axis(shape) for shape in (r.input(0).shape, r.output().shape)]
+    single = batches == high.results == 1 and axes_of_rows == [1, 2]  # a row whose columns do not stand apart
+    results = r.row_results(1 if single else 0)
     by_rows = batches == 1 and (r.row_operand(0).rows, results[0].rows) == (high.extent, high.results)
-    operand = r.row_operand(0, high.window if by_rows else None, wide.window)
+    operand = r.row_operand(0, high.window if by_rows else None, None if single else wide.window)
     return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows)
 
 
