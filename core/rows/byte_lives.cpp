@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -132,6 +133,34 @@ Array<Meeting> meetings_of(const Array<LiveBytes>& lives, std::size_t groups, co
         if (least < most) add(a, b, allowed.exact ? most : least, most);
       }
   return meetings;
+}
+
+Array<std::pair<std::size_t, std::size_t>> dead_runs_apart(const Array<LiveBytes>& runs,
+                                                           const Array<std::int64_t>& steps,
+                                                           const Array<LiveBytes>& values) {
+  Array<Array<std::size_t>> of_group;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].group >= of_group.size()) of_group.resize(runs[i].group + 1);
+    of_group[runs[i].group].push_back(i);
+  }
+  Array<std::size_t> by_step(steps.size());
+  std::iota(by_step.begin(), by_step.end(), std::size_t{0});
+  const auto step_of = [&](std::size_t own) { return steps[own]; };
+  std::ranges::stable_sort(by_step, {}, step_of);
+  Array<std::pair<std::size_t, std::size_t>> found;
+  for (const LiveBytes& value : values) {
+    if (value.group >= of_group.size()) continue;
+    const auto end = std::ranges::lower_bound(by_step, value.end, {}, step_of);
+    for (auto own = std::ranges::lower_bound(by_step, value.start, {}, step_of); own < end; ++own)
+      for (const std::size_t i : of_group[value.group]) {
+        const LiveBytes& run = runs[i];
+        const bool dead = steps[*own] < run.start || run.end <= steps[*own];
+        if (dead && run.lo < value.hi && value.lo < run.hi) found.push_back({*own, i});
+      }
+  }
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 GroupProblem::GroupProblem(const Array<LiveBytes>& lives, const Array<std::int64_t>& group_alignment,

@@ -1,6 +1,8 @@
 // Which bytes are alive when: accesses to groups of values become lives of runs of bytes, and these a packing problem.
 #pragma once
 
+#include <utility>
+
 #include "../problem.hpp"
 
 namespace modelplan::rows {
@@ -40,6 +42,12 @@ struct Meeting {
   std::int64_t first, second, least, most;
 };
 Array<Meeting> meetings_of(const Array<LiveBytes>& lives, std::size_t groups, const Array<AllowedOverlap>& overlaps);
+
+// Pairs (working buffer, run): a buffer at one of `steps` shares no byte with runs of a value that is alive then as a
+// whole, though those bytes be dead. Ascending, each once.
+Array<std::pair<std::size_t, std::size_t>> dead_runs_apart(const Array<LiveBytes>& runs,
+                                                           const Array<std::int64_t>& steps,
+                                                           const Array<LiveBytes>& values);
 
 // A packing problem of groups: an empty buffer at the base of each, with its alignment, then one for each run.
 struct GroupProblem {

@@ -196,7 +196,7 @@ def place(problem: Problem, name: str | OwnAllocator = DEFAULT, budget: Budget |
         raise RequestError(reason)
     answer = _run(row, problem, budget or Budget())
     bound = max(answer.lower_bound, bounds.load_bound(problem))
-    referee.check(replace(problem, capacity=None), answer)
+    referee.check(problem if problem.capacity is None else replace(problem, capacity=None), answer)
     return replace(answer, lower_bound=bound)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from modelplan.model import Graph, Kind
 from modelplan.ops.op_facts import TFLITE_RESHAPES
@@ -21,6 +21,9 @@ from modelplan.rewriting.stripes.stretches import (
     UnrolledStripes,
 )
 
+#: A stretch in stripes, or the steps of operators that stay whole.
+Part = StripedStretch | range
+
 
 def striped_program(
     graph: Graph, order: Sequence[int], stretches: Sequence[StripedStretch], file_ops: Sequence[int] = ()
@@ -32,26 +35,51 @@ def striped_program(
     Raises:
         IllegalStripeError: a stretch has no stripes of this form.
     """
-    program, at = TfliteProgram(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops)))), 0
+    program = program_before(graph, file_ops)
+    for part in parts_of(len(order), stretches):
+        append_part(program, order, part)
+    return program
+
+
+def program_before(graph: Graph, file_ops: Sequence[int] = ()) -> TfliteProgram:
+    """The program before its first step: where inputs lie, and parts of joins that are made in their places."""
+    program = TfliteProgram(graph, file_ops=tuple(file_ops) or tuple(range(len(graph.ops))))
     for t in graph.inputs:
         _give_memory(program, t)
     for t, part in joined_parts(graph).items():
         program.group_offsets[t] = GroupOffset(program.place(part.whole).group, part.byte)
-    for stretch in stretches:
-        for index in order[at : stretch.first]:
-            _append_whole(program, index)
-        if isinstance(stretch, LoopedStripes):
-            append_loop(program, stretch_layers(graph, order, stretch))
-        elif isinstance(stretch, CarryingLoop):
-            append_carrying_loop(program, stretch_layers(graph, order, stretch))
-        elif isinstance(stretch, ChannelBlocks):
-            append_channel_blocks(program, block_layers(graph, order, stretch))
-        elif isinstance(stretch, UnrolledStripes):
-            append_stripes(program, stretch_layers(graph, order, stretch))
-        at = stretch.last + 1
-    for index in order[at:]:
-        _append_whole(program, index)
     return program
+
+
+def parts_of(count: int, stretches: Sequence[StripedStretch]) -> Iterator[Part]:
+    """The stretches and the runs of steps between them, in the order in which they run, for so many operators."""
+    at = 0
+    for stretch in stretches:
+        if at < stretch.first:
+            yield range(at, stretch.first)
+        yield stretch
+        at = stretch.last + 1
+    if at < count:
+        yield range(at, count)
+
+
+def append_part(program: TfliteProgram, order: Sequence[int], part: Part) -> None:
+    """Appends a stretch, or whole operators, to a program.
+
+    Raises:
+        IllegalStripeError: the stretch has no stripes of this form.
+    """
+    if isinstance(part, range):
+        for step in part:
+            _append_whole(program, order[step])
+    elif isinstance(part, LoopedStripes):
+        append_loop(program, stretch_layers(program.graph, order, part))
+    elif isinstance(part, CarryingLoop):
+        append_carrying_loop(program, stretch_layers(program.graph, order, part))
+    elif isinstance(part, ChannelBlocks):
+        append_channel_blocks(program, block_layers(program.graph, order, part))
+    elif isinstance(part, UnrolledStripes):
+        append_stripes(program, stretch_layers(program.graph, order, part))
 
 
 def _append_whole(program: TfliteProgram, index: int) -> None:

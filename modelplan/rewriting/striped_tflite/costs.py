@@ -32,7 +32,17 @@ def kept_for(bits: int, kind: str, channels: int, tensors: int) -> int:
 
 def kept_bytes(program: TfliteProgram, bits: int) -> int:
     """Bytes kept for the steps and the constants of a program."""
-    kept = len(program.constants) * _EVAL_TENSOR[bits]
+    return kept_for_steps(program, bits) + kept_for_constants(len(program.constants), bits)
+
+
+def kept_for_constants(count: int, bits: int) -> int:
+    """Bytes kept for so many constants that the rewrite adds."""
+    return count * _EVAL_TENSOR[bits]
+
+
+def kept_for_steps(program: TfliteProgram, bits: int) -> int:
+    """Bytes kept for the steps of a program."""
+    kept = 0
     for step in program.steps:
         if step.loop is not None:
             steps = (step.loop.condition, *step.loop.body)
@@ -42,9 +52,9 @@ def kept_bytes(program: TfliteProgram, bits: int) -> int:
     return kept
 
 
-def planning_bytes(program: TfliteProgram, bits: int) -> int:
-    """Bytes that TFLM works with while it plans the values of a program."""
-    return _PLANNING[bits] * len(program.group_offsets)
+def planning_bytes(values: int, bits: int) -> int:
+    """Bytes that TFLM works with while it plans so many values."""
+    return _PLANNING[bits] * values
 
 
 def program_macs(program: TfliteProgram) -> int:

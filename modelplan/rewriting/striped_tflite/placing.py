@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
-from modelplan.model import Graph, Kind, Problem, Runtime, bounds
+import numpy as np
+
+from modelplan.model import Graph, IntArray, Kind, Problem, Runtime
 from modelplan.planning.aliasing.legality import unlike
 from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.planning.aliasing.rules import overwrites
 from modelplan.rewriting.striped_tflite.steps import (
+    GroupOffset,
     TfliteProgram,
     TfliteStep,
     accesses,
+    count_executed,
     executed_steps,
     first_byte,
     is_followed,
     placed_steps,
+    step_accesses,
     step_graph,
     step_op,
 )
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, byte_lives
-from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, apart_from_scratch, group_problem
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
 
 
 class KernelOverlap(NamedTuple):
@@ -34,47 +40,150 @@ class KernelOverlap(NamedTuple):
 
 
 KernelOverlaps = Callable[[TfliteProgram, TfliteStep], Iterable[KernelOverlap]]
+#: (tick, bytes) of the working buffers of a program.
+ScratchOf = Callable[[TfliteProgram], Sequence[tuple[int, int]]]
+#: Before the first step of any program.
+_EVER = -(2**40)
+
+
+class PackingRows:
+    """What the steps of a program bring to a packing problem: rows of numbers, made when they are first asked for.
+
+    Ticks count from the first step. `scratch` answers (tick, bytes) of the working buffers of a program.
+    """
+
+    def __init__(self, program: TfliteProgram, overlaps: KernelOverlaps, scratch: ScratchOf) -> None:
+        self._program, self._overlaps, self._scratch = program, overlaps, scratch
+        self.ticks = count_executed(program)
+
+    @cached_property
+    def accesses(self) -> IntArray:
+        """Rows as `MemoryAccess`, without the value."""
+        return _rows((access[:5] for access in step_accesses(self._program, telling=True)), 5)
+
+    @cached_property
+    def overlaps(self) -> IntArray:
+        """Rows as `AllowedOverlap`."""
+        return _rows(allowed_overlaps(self._program, self._overlaps), 5)
+
+    @cached_property
+    def scratch(self) -> IntArray:
+        """Rows of ticks and bytes of working buffers."""
+        return _rows(self._scratch(self._program), 2)
+
+    @cached_property
+    def tensors(self) -> dict[int, tuple[int, int]]:
+        """The first and the last step of each tensor of the graph that lies in memory."""
+        count = len(self._program.graph.tensors)
+        return {t: life for t, life in self._lives.items() if t < count}
+
+    @cached_property
+    def values(self) -> IntArray:
+        """Every other value as a whole, as `LiveBytes`, from its first to its last step.
+
+        Those in loops live as long as the loop. The variables with which loops begin live from the start.
+        """
+        count = len(self._program.graph.tensors)
+        rows = list[LiveBytes]()
+        for value, (first, last) in self._lives.items():
+            if value >= count:
+                start = _EVER if self._program.added[value - count].variable else first
+                group, lo = self._program.group_offsets[value]
+                rows.append(LiveBytes(group, lo, lo + self._program.nbytes(value), start, last + 1))
+        return _rows(rows, 5)
+
+    @cached_property
+    def _lives(self) -> dict[int, tuple[int, int]]:
+        lives, tick = dict[int, tuple[int, int]](), 0
+        for step in self._program.steps:
+            inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
+            last = tick + (step.loop.iterations * (len(step.loop.body) + 1) + 1 if step.loop else 0)
+            for value in {t for tflite_step in inner for t in (*tflite_step.inputs, *tflite_step.outputs)}:
+                if value in self._program.group_offsets:
+                    lives[value] = lives.get(value, (tick, 0))[0], last
+            tick = last + 1
+        return lives
+
+
+class PlacedRows(NamedTuple):
+    """Rows in a longer program: the tick of their first step there, and by their groups those of the program."""
+
+    rows: PackingRows
+    tick: int
+    groups: IntArray
+
+
+class PartedProgram(NamedTuple):
+    """A program as the rows of its parts, with the places of tensors of the graph and the number of groups."""
+
+    graph: Graph
+    places: Mapping[int, GroupOffset]
+    groups: int
+    parts: Sequence[PlacedRows]
+
+    def problem(self, alignment: int, worth: Callable[[int], bool] = lambda _: True) -> Problem:
+        """The packing problem.
+
+        Where the bytes that are alive at once are not `worth` it, what `group_problem` leaves out is left out.
+        """
+        scratch = np.concatenate([np.add(part.rows.scratch, (part.tick, 0)) for part in self.parts])
+        allowed = (
+            row for part in self.parts for row in _moved(part, part.rows.overlaps, groups=2, ticks=(2,)).tolist()
+        )
+        lives = byte_lives(self._accesses())
+        return group_problem(lives, self.groups, alignment, allowed, scratch, self._whole_values, worth)
+
+    @property
+    def ticks(self) -> int:
+        """How many operators run."""
+        return sum(part.rows.ticks for part in self.parts)
+
+    def _accesses(self) -> IntArray:
+        inside = [_moved(part, part.rows.accesses, groups=1, ticks=(3,)) for part in self.parts]
+        return np.concatenate([self._callers(-1, writes=True), *inside, self._callers(self.ticks, writes=False)])
+
+    def _callers(self, tick: int, *, writes: bool) -> IntArray:
+        """The accesses of the caller, who writes the inputs or reads the outputs."""
+        tensors = (t for t in (self.graph.inputs if writes else self.graph.outputs) if t in self.places)
+        whole = ((*self.places[t], self.graph.tensors[t].nbytes) for t in tensors)
+        return _rows([(group, lo, lo + size, tick, writes) for group, lo, size in whole], 5)
+
+    def _whole_values(self) -> IntArray:
+        """Every value as a whole; inputs live from the start, outputs to the end."""
+        lives = {t: (-1, -1) for t in self.graph.inputs if t in self.places}
+        for part in self.parts:
+            for t, (first, last) in part.rows.tensors.items():
+                lives[t] = lives.get(t, (part.tick + first, 0))[0], part.tick + last
+        lives |= {t: (lives[t][0], self.ticks) for t in self.graph.outputs if t in lives}
+        tensors = ((*self.places[t], self.graph.tensors[t].nbytes, *life) for t, life in lives.items())
+        whole = [(group, lo, lo + size, first, last + 1) for group, lo, size, first, last in tensors]
+        inside = [_moved(part, part.rows.values, groups=1, ticks=(3, 4)) for part in self.parts]
+        return np.concatenate([_rows(whole, 5), *inside])
+
+
+def _rows(rows: Iterable[Sequence[int]], width: int) -> IntArray:
+    return np.array(list(rows), dtype=np.int64).reshape(-1, width)
+
+
+def _moved(part: PlacedRows, rows: IntArray, groups: int, ticks: Sequence[int]) -> IntArray:
+    """Rows whose first columns are `groups` and some others `ticks`, with those of the program."""
+    moved = rows.copy()
+    moved[:, :groups] = part.groups[rows[:, :groups]]
+    moved[:, ticks] += part.tick
+    return moved
+
+
+def whole_program(program: TfliteProgram, overlaps: KernelOverlaps, scratch: ScratchOf) -> PartedProgram:
+    """A program as one part."""
+    part = PlacedRows(PackingRows(program, overlaps, scratch), 0, np.arange(program.groups))
+    return PartedProgram(program.graph, program.group_offsets, program.groups, (part,))
 
 
 def problem_of(
-    program: TfliteProgram,
-    overlaps: KernelOverlaps,
-    alignment: int,
-    scratch: Sequence[tuple[int, int]] = (),
-    worth: Callable[[int], bool] = lambda _: True,
+    program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
 ) -> Problem:
-    """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`.
-
-    Where the bytes that are alive at once are not `worth` it, what lies apart from working buffers is left out, and
-    what `group_problem` leaves out.
-    """
-    lives, allowed = byte_lives(accesses(program, telling=True)), allowed_overlaps(program, overlaps)
-    problem = group_problem(lives, program.groups, alignment, allowed, scratch, worth)
-    if not worth(bounds.load_bound(problem)):
-        return problem
-    return apart_from_scratch(problem, len(scratch), _whole_values(program))
-
-
-def _whole_values(program: TfliteProgram) -> Iterator[LiveBytes]:
-    """Every value as a whole, from its first to its last step; those in loops live as long as the loop.
-
-    What no operator writes lives from the start: inputs, and the variables with which loops begin.
-    """
-    unwritten = [value for value, added in enumerate(program.added, len(program.graph.tensors)) if added.variable]
-    begun = (t for t in (*program.graph.inputs, *unwritten) if t in program.group_offsets)
-    lives: dict[int, tuple[int, int]] = dict.fromkeys(begun, (-1, -1))
-    tick = 0
-    for step in program.steps:
-        inner = (step, step.loop.condition, *step.loop.body) if step.loop else (step,)
-        last = tick + (step.loop.iterations * (len(step.loop.body) + 1) + 1 if step.loop else 0)
-        for value in {t for tflite_step in inner for t in (*tflite_step.inputs, *tflite_step.outputs)}:
-            if value in program.group_offsets:
-                lives[value] = min(lives.get(value, (tick, 0))[0], tick), last
-        tick = last + 1
-    lives |= {t: (lives[t][0], tick) for t in program.graph.outputs if t in lives}
-    for value, (first, last) in lives.items():
-        group, lo = program.group_offsets[value]
-        yield LiveBytes(group, lo, lo + program.nbytes(value), first, last + 1)
+    """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`."""
+    return whole_program(program, overlaps, lambda _: scratch).problem(alignment)
 
 
 def no_overlaps(program: TfliteProgram, step: TfliteStep) -> Iterable[KernelOverlap]:  # noqa: ARG001
@@ -92,8 +201,8 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         return no_overlaps
 
     def found_overlaps(program: TfliteProgram, step: TfliteStep) -> tuple[KernelOverlap, ...]:
-        operands = tuple((tensor.shape, tensor.dtype, tensor.kind) if t >= 0 else None
-                         for t in (*step.inputs, *step.outputs) for tensor in [program.tensor(t)])  # fmt: skip
+        operands = tuple((program.shape(t), program.dtype(t), program.kind(t)) if t >= 0 else None
+                         for t in (*step.inputs, *step.outputs))  # fmt: skip
         op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
         key = step.kind, op.attributes, step.changes, step.starts, operands
         if key not in known:

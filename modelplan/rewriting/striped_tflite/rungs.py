@@ -235,15 +235,13 @@ class ModelOnTarget:
         since = [operator_since(kind) for kind in added_kinds(program, self.before)]
         return all(day is not None and day <= self.goal.tflm for day in since)
 
-    def problem_of(
-        self,
-        program: TfliteProgram,
-        overlaps: placing.KernelOverlaps,
-        worth: Callable[[int], bool] = lambda _: True,
-    ) -> Problem:
-        """The packing problem with the working buffers of the kernels; `worth` as in `placing.problem_of`."""
-        scratch = placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)
-        return placing.problem_of(program, overlaps, planner.ALIGNMENT, scratch, worth)
+    def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
+        """The packing problem with the working buffers of the kernels."""
+        return placing.whole_program(program, overlaps, self.scratch_of).problem(planner.ALIGNMENT)
+
+    def scratch_of(self, program: TfliteProgram) -> list[tuple[int, int]]:
+        """(tick, bytes) of every working buffer that the kernels ask for."""
+        return placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)
 
     def packed_rung(
         self,

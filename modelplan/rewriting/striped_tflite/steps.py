@@ -16,6 +16,7 @@ import numpy as np
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model import Value as Attribute
 from modelplan.ops.op_facts import TFLITE_RESHAPES
+from modelplan.primitives.number_types import nbytes
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
 from modelplan.rewriting.stripes.stripe_program import AddedValue, StripedProgram, StripedStep
 
@@ -135,11 +136,8 @@ class TfliteProgram(StripedProgram[TfliteStep]):
         if value < count:
             return self.graph.tensors[value]
         if value not in self._tensors:
-            added = self.added[value - count]
-            kind = Kind.ACTIVATION if added.numbers is None and added.part is None else Kind.CONSTANT
-            own = added.numbers is not None or added.tensor < 0
-            dtype = added.dtype if own else self.graph.tensors[added.tensor].dtype
-            self._tensors[value] = Tensor(added.name, added.shape, dtype, kind)
+            name = self.added[value - count].name
+            self._tensors[value] = Tensor(name, self.shape(value), self.dtype(value), self.kind(value))
         return self._tensors[value]
 
     def numbers(self, value: int) -> tuple[int, ...] | None:
@@ -150,8 +148,24 @@ class TfliteProgram(StripedProgram[TfliteStep]):
     def nbytes(self, value: int) -> int:
         """Bytes of a value."""
         if value not in self._nbytes:
-            self._nbytes[value] = self.tensor(value).nbytes
+            self._nbytes[value] = nbytes(self.dtype(value), self.shape(value))
         return self._nbytes[value]
+
+    def dtype(self, value: int) -> str:
+        """The type of a value's elements."""
+        count = len(self.graph.tensors)
+        if value < count:
+            return self.graph.tensors[value].dtype
+        added = self.added[value - count]
+        return added.dtype if added.numbers is not None or added.tensor < 0 else self.graph.tensors[added.tensor].dtype
+
+    def kind(self, value: int) -> Kind:
+        """Whether a value is made when the program runs."""
+        count = len(self.graph.tensors)
+        if value < count:
+            return self.graph.tensors[value].kind
+        added = self.added[value - count]
+        return Kind.ACTIVATION if added.numbers is None and added.part is None else Kind.CONSTANT
 
 
 def executed_steps(program: TfliteProgram) -> Iterator[tuple[int, TfliteStep, int]]:
@@ -221,15 +235,28 @@ def step_op(program: TfliteProgram, step: TfliteStep) -> Op:
     return Op(name, step.kind, step.inputs, step.outputs, tuple(attributes.items()), version)
 
 
-def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[MemoryAccess]:
+def accesses(program: TfliteProgram) -> Iterator[MemoryAccess]:
     """Every real access in order: reads before writes in each step, none where a copy would be onto itself.
 
-    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one. With `telling` those
-    to values of a loop's body are left out in iterations that tell nothing more of where these may lie.
+    The caller writes the inputs before step 0 (step -1) and reads the outputs behind the last one.
     """
-    for t in program.graph.inputs:
-        yield from _whole(program, t, -1, writes=True)
-    tick = -1
+    yield from caller_accesses(program, -1, writes=True)
+    yield from step_accesses(program)
+    yield from caller_accesses(program, count_executed(program), writes=False)
+
+
+def caller_accesses(program: TfliteProgram, tick: int, *, writes: bool) -> Iterator[MemoryAccess]:
+    """The caller's: it writes the inputs, or reads the outputs."""
+    for t in program.graph.inputs if writes else program.graph.outputs:
+        yield from _whole(program, t, tick, writes=writes)
+
+
+def step_accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[MemoryAccess]:
+    """Every access of the steps in order.
+
+    With `telling` those to values of a loop's body are left out in iterations that tell nothing more of where these may
+    lie.
+    """
     known: dict[int, list[MemoryAccess]] = {}  # of steps that access the same bytes whenever they run
     ends: dict[int, set[int]] = {}  # of steps the groups that they access otherwise in each iteration
     for tick, step, iteration, passed in _executed(program):
@@ -246,8 +273,6 @@ def accesses(program: TfliteProgram, *, telling: bool = False) -> Iterator[Memor
             known[id(step)] = list(_of_step(program, tick, step, iteration))
         for group, lo, hi, _, writes, value in known[id(step)]:
             yield MemoryAccess(group, lo, hi, tick, writes, value)
-    for t in program.graph.outputs:
-        yield from _whole(program, t, tick + 1, writes=False)
 
 
 def _changing_groups(program: TfliteProgram, step: TfliteStep, loop: TfliteLoop) -> set[int]:
@@ -291,7 +316,7 @@ def joins_in_place(program: TfliteProgram, step: TfliteStep) -> bool:
 
 def takes_rows(program: TfliteProgram, step: TfliteStep) -> bool:
     """Whether a SLICE that the rewrite adds takes a run of whole rows of a map."""
-    if step.source >= 0 or program.tensor(step.inputs[0]).kind is Kind.CONSTANT:
+    if step.source >= 0 or program.kind(step.inputs[0]) is Kind.CONSTANT:
         return False
     shape, part = program.shape(step.inputs[0]), program.shape(step.outputs[0])
     axis = next((i for i, n in enumerate(shape) if n != part[i]), 0)

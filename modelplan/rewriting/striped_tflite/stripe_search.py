@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain, pairwise, product
 from sys import maxsize
 
@@ -19,8 +19,9 @@ from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Spa
 from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
+from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanParts
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
-from modelplan.rewriting.striped_tflite.steps import TfliteProgram, count_executed
+from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
@@ -37,6 +38,7 @@ from modelplan.rewriting.stripes.stretches import (
     as_strategy,
     even_cuts,
 )
+from modelplan.runtimes.tflm import planner
 
 #: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
 #: lowest in as many bytes as are alive at once, plans of one stretch.
@@ -68,6 +70,8 @@ _HOPELESS = 1.1
 _ALONE = 6.0
 #: Kinds of plans that improvement starts from in turn.
 _STARTS = 3
+#: Plans that are remembered with what came out, for those that have the same program in other words.
+_ALIKE = 256
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
 #: Packing problems of more buffers get fewer tries.
@@ -129,6 +133,8 @@ class StripeSearch:
         self.barred = {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.space.layers |= self.barred
         self.candidates: list[Candidate] = []
+        self._parts = PlanParts(whole, order, model)
+        self._tried = lru_cache(_ALIKE)(self._first_look)  # stripes of several forms may have the same program
         self._priced = cache(partial(candidates.priced, self.space))
         self.plans: dict[Stretches, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
@@ -253,9 +259,9 @@ class StripeSearch:
 
     def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
-        program = self._program(stretches)
-        packing = self._packed(self.model.problem_of(program, self.overlaps), self.goal.effort.answer)
-        return self._score(self._arena(program), packing.height), packing
+        plan = self._parts.plan(stretches)
+        packing = self._packed(plan.program.problem(planner.ALIGNMENT), self.goal.effort.answer)
+        return self._score(self._arena(plan), packing.height), packing
 
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
@@ -302,15 +308,12 @@ class StripeSearch:
         cheap = sorted(fitting, key=lambda plan: plan.point.time)
         return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
 
-    def _allowed(self, program: TfliteProgram) -> bool:
-        """Whether a program meets the caps, and the target's TFLM has its operators and can run them where they lie."""
-        cap, macs = self.goal.max_ops, costs.program_macs(program) - self.model.macs
-        work = macs <= self.goal.max_macs * self.model.macs
-        work = work and self.model.slower(program) <= 1 + self.goal.max_time
-        work = work and count_executed(program) <= self.goal.effort.steps
-        legal = self.model.runs(program) and placing.is_aligned(program, self.model.runtime)
-        legal = legal and placing.moves_front_to_back(program, self.overlaps)
-        return work and legal and (cap is None or len(program.steps) <= cap)
+    def _allowed(self, plan: PartedPlan) -> bool:
+        """Whether a plan meets the caps, and the target's TFLM has its operators and can run them where they lie."""
+        cap, goal = self.goal.max_ops, self.goal
+        work = plan.macs - self.model.macs <= goal.max_macs * self.model.macs and plan.slower <= 1 + goal.max_time
+        work = work and plan.program.ticks <= goal.effort.steps
+        return work and plan.legal and (cap is None or plan.steps <= cap)
 
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
@@ -339,25 +342,29 @@ class StripeSearch:
         With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
         """
         try:
-            program = self._program(stretches)
+            plan = self._parts.plan(stretches)
         except IllegalStripeError:
             return Trial()
-        arena = self._arena(program)
+        trial = self._tried(plan, below)
+        return replace(trial, plan=replace(trial.plan, stretches=stretches)) if trial.plan else trial
+
+    def _first_look(self, plan: PartedPlan, below: int | None) -> Trial:
+        """The same for a plan in parts, without its stretches."""
+        arena = self._arena(plan)
 
         def beats(height: int) -> bool:
             return below is None or self._score(arena, height) < below
 
-        if not beats(0) or not self._allowed(program):
+        if not beats(0) or not self._allowed(plan):
             return Trial()
-        problem = self.model.problem_of(program, self.overlaps, beats)
+        problem = plan.program.problem(planner.ALIGNMENT, beats)
         if not beats(bounds.load_bound(problem)):
             return Trial(None, len(problem))
         packing = self._packed(problem, self.goal.effort.glance)
         if beats(int(_NEAR * packing.height)) and packing.height > packing.load:
             packing = _lowest(packing, self._packed(problem, self.goal.effort.look))
-        macs, time = costs.program_macs(program) - self.model.macs, self.model.slower(program)
-        point = Point(arena(packing.height), packing.height, macs, len(program.steps), time)
-        return Trial(PackedPlan(stretches, packing, self._score(arena, packing.height), point), len(problem))
+        point = Point(arena(packing.height), packing.height, plan.macs - self.model.macs, plan.steps, plan.slower)
+        return Trial(PackedPlan((), packing, self._score(arena, packing.height), point), len(problem))
 
     def _packed(self, problem: Problem, tries: int) -> GroupPacking:
         """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
@@ -368,10 +375,10 @@ class StripeSearch:
         """The bytes of the objective that a program of this arena is expected to need with a packing of a height."""
         return height if self.goal.objective == "head" else arena(height)
 
-    def _arena(self, program: TfliteProgram) -> Callable[[int], int]:
-        """The arena that the program's file is expected to need, for the height of a packing."""
-        kept = self.tail + costs.kept_bytes(program, self.model.bits)
-        planning = costs.planning_bytes(program, self.model.bits)
+    def _arena(self, plan: PartedPlan) -> Callable[[int], int]:
+        """The arena that the plan's file is expected to need, for the height of a packing."""
+        kept = self.tail + plan.kept(self.model.bits)
+        planning = costs.planning_bytes(plan.values, self.model.bits)
         return lambda height: kept + max(height, planning)
 
     def _improve(self, workers: Workers) -> None:

@@ -32,10 +32,12 @@ class LiveBytes(NamedTuple):
     end: int
 
 
-def byte_lives(accesses: Iterable[MemoryAccess]) -> IntArray:
+def byte_lives(accesses: IntArray | Iterable[MemoryAccess]) -> IntArray:
     """The lifetimes of all bytes, a row as `LiveBytes` for each longest run of one. Step -1: the caller writes inputs.
 
-    A byte lives from a write until its last read before the next one, or for its writer's step alone.
+    A byte lives from a write until its last read before the next one, or for its writer's step alone. An array has the
+    accesses without their values.
     """
-    touched = [access[:5] for access in accesses]
-    return _core.byte_lives(np.array(touched, dtype=np.int64).reshape(-1, 5)).reshape(-1, 5)
+    if not isinstance(accesses, np.ndarray):
+        accesses = np.array([access[:5] for access in accesses], dtype=np.int64).reshape(-1, 5)
+    return _core.byte_lives(accesses).reshape(-1, 5)

@@ -7,7 +7,7 @@ next one. The packing is a `Problem` with groups, placed and refereed like any o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -44,38 +44,51 @@ def group_problem(
     lives: IntArray | Sequence[LiveBytes],
     groups: int,
     alignment: int | Sequence[int],
-    overlaps: Iterable[AllowedOverlap],
-    scratch: Sequence[tuple[int, int]] = (),
+    overlaps: Iterable[Sequence[int]],
+    scratch: IntArray | Sequence[tuple[int, int]] = (),
+    values: Callable[[], IntArray | Sequence[LiveBytes]] = tuple,
     worth: Callable[[int], bool] = lambda _: True,
 ) -> Problem:
     """The packing problem of so many groups: a buffer for each run of bytes with one life.
 
-    `scratch` are working buffers of kernels, (step, bytes); each is a group behind the others. The first buffers are
-    empty, one at the base of each group, with its alignment: that of all, or a list. A step of the program is the next
-    of the problem, since the caller writes the inputs at step 0. Where the bytes that last from a step to the next
-    are not `worth` it, what may share bytes is left out.
+    `overlaps` are rows as `AllowedOverlap`, `scratch` working buffers of kernels, (step, bytes); each is a group behind
+    the others. The first buffers are empty, one at the base of each group, with its alignment: that of all, or a list.
+    A step of the program is the next of the problem, since the caller writes the inputs at step 0.
+
+    Working buffers lie apart from each of `values` that is alive as a whole: the runtime places them by itself and
+    knows of whole values only, also of bytes that are dead while their value has been made and will be read.
+
+    Where the bytes that last from a step to the next are not `worth` it, what may share bytes and what lies apart is
+    left out.
     """
     count = groups + len(scratch)
     bases = [(g, 0, 0, -1, 0) for g in range(count)]
     own = [(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
-    rows = np.concatenate([np.array(part, dtype=np.int64).reshape(-1, 5) for part in (bases, lives, own)])
+    rows = np.concatenate([_rows(part) for part in (bases, lives, own)])
     group, lo, hi, start, end = rows.T
     aligned = np.ones(len(rows), dtype=np.int64)
     aligned[:count] = alignment
     names = [f"group {g}" for g in range(count)]
-    meetings = np.zeros((0, 4), dtype=np.int64)
+    meetings, apart = np.zeros((0, 4), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
     if worth(_lasting_bytes(hi - lo, start, end)):
-        allowed = np.array(list(overlaps), dtype=np.int64).reshape(-1, 5)
-        meetings = _core.meetings(rows[count:], count, allowed).reshape(-1, 4)
+        others = len(rows) - len(scratch)
+        meetings = _core.meetings(rows[count:], count, _rows(list(overlaps))).reshape(-1, 4)
+        dead = _core.dead_runs_apart(rows[:others], count, start[others:].copy(), _rows(values()))
+        apart = np.add(dead.reshape(-1, 2), (others, 0))
     return Problem(
         tuple(map(names.__getitem__, group.tolist())),
         hi - lo,
         start + 1,
         end + 1,
         aligned,
+        conflicts=apart,
         groups=np.column_stack((np.arange(len(rows)), group, lo)),
         meetings=meetings,
     )
+
+
+def _rows(rows: IntArray | Sequence[Sequence[int]]) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
 
 def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
@@ -83,36 +96,6 @@ def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
     last = int(end.max(initial=0)) + 2
     born, gone = (np.bincount(at, size, last) for at in (start + 1, end))
     return int((born - gone).cumsum().max())
-
-
-def apart_from_scratch(problem: Problem, scratch: int, values: Iterable[LiveBytes]) -> Problem:
-    """A `group_problem` whose last so many buffers are apart from each of `values` that is alive as a whole.
-
-    The runtime places working buffers by itself and knows of whole values only: also of bytes that are dead while their
-    value has been made and will be read.
-    """
-    if not scratch:
-        return problem
-    count = len(problem) - scratch
-    group, lo = problem.groups[:count, 1:].T
-    hi, start, end = lo + problem.size[:count], problem.start[:count] - 1, problem.end[:count] - 1
-    steps = problem.start[count:] - 1
-    order = np.argsort(group, kind="stable")
-    borders = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 2)).tolist()
-    pairs = [np.zeros(0, dtype=np.int64)]
-    lows, highs = lo[order], hi[order]
-    by_step = np.argsort(steps, kind="stable")
-    ascending = steps[by_step]
-    for value, low, high, first, behind in values:
-        near = by_step[slice(*np.searchsorted(ascending, (first, behind)).tolist())]
-        if len(near):
-            runs = slice(borders[value], borders[value + 1])
-            mine = order[runs][(lows[runs] < high) & (low < highs[runs])]
-            pairs.append((near[:, None] * count + mine).ravel())
-    keys = np.sort(np.concatenate(pairs))  # np.unique would import masked arrays
-    own, run = np.divmod(keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]], count)
-    dead = (steps[own] < start[run]) | (end[run] <= steps[own])
-    return replace(problem, conflicts=np.column_stack((count + own[dead], run[dead])))
 
 
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:

@@ -18,7 +18,7 @@ from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, block_runs
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.carried_rows import carried_rows
-from modelplan.rewriting.stripes.group_packing import GroupPacking, apart_from_scratch, group_problem, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, input_window, rows_of_window
 from modelplan.rewriting.stripes.stretches import (
@@ -197,10 +197,11 @@ def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_ne
         asked.append(needed)
         return True
 
-    whole = placing.problem_of(program, OVERLAPS, 16, worth=worth)
-    lasting, load = asked
-    assert 0 < lasting <= load == bounds.load_bound(whole) <= pack(whole, 300).height
-    left_out = placing.problem_of(program, OVERLAPS, 16, worth=lambda _: False)
+    parted = placing.whole_program(program, OVERLAPS, lambda _: ())
+    whole = parted.problem(16, worth)
+    (lasting,) = asked
+    assert 0 < lasting <= bounds.load_bound(whole) <= pack(whole, 300).height
+    left_out = parted.problem(16, lambda _: False)
     assert len(left_out) == len(whole)
     assert (len(left_out.meetings), len(whole.meetings) > 0) == (0, True)
     assert bounds.load_bound(left_out) >= lasting
@@ -352,7 +353,7 @@ def test_working_memory_of_a_kernel_lies_apart_from_what_is_alive_at_its_step() 
     """A value of 64 bytes over steps 0 to 3, 32 bytes of scratch within and 48 behind it."""
     value = LiveBytes(0, 0, 64, 0, 4)
     alone, during, behind = (
-        pack(apart_from_scratch(group_problem([value], 1, 16, (), scratch), len(scratch), [value])).height
+        pack(group_problem([value], 1, 16, (), scratch, lambda: [value])).height
         for scratch in ([], [(2, 32)], [(4, 48)])
     )
     assert (alone, during, behind) == (64, 96, 64)

@@ -1,0 +1,69 @@
+"""Plans in parts against their whole programs: the same packing problem, the same costs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_cnns import branched_cnn, deep_cnn, headed_cnn, moving_cnn, random_cnn, renamed_cnn
+from random_stripes import random_blocks, random_stretch, with_other_moves
+from shares import share
+
+from modelplan.model import Graph
+from modelplan.rewriting.striped_tflite import costs, placing
+from modelplan.rewriting.striped_tflite.building import striped_program
+from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
+from modelplan.rewriting.striped_tflite.parted_plans import PlanParts
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
+from modelplan.rewriting.striped_tflite.steps import count_executed
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.stretches import StripedStretch
+
+
+def drawn_stretches(graph: Graph, rng: random.Random) -> list[StripedStretch]:
+    """Up to three stretches that lie apart."""
+    found: list[StripedStretch] = []
+    most = rng.randrange(1, 4)
+    for _ in range(12):
+        stretch = rng.choice((random_stretch, random_blocks))(graph, rng)
+        if stretch and len(found) < most and all(stretch.last < s.first or s.last < stretch.first for s in found):
+            found.append(stretch)
+    return sorted(found, key=lambda stretch: stretch.first)
+
+
+@pytest.mark.parametrize("kernels", ["cmsis-dsp", "esp-nn"])
+@pytest.mark.parametrize("network", [random_cnn, moving_cnn, headed_cnn, branched_cnn, deep_cnn, renamed_cnn])
+@pytest.mark.parametrize("seed", range(share(24)))
+def test_a_plan_in_parts_is_that_of_its_whole_program(
+    tmp_path: Path, seed: int, network: Callable[[int], bytes], kernels: str
+) -> None:
+    data, graph = with_other_moves(network(seed), tmp_path / "drawn.tflite")
+    order, rng = range(len(graph.ops)), random.Random(seed)
+    model = ModelOnTarget(data, graph, "drawn", Goal(kernels=kernels))
+    parts, legal = PlanParts(Folded(graph, tuple(order)), order, model), 0
+    for _ in range(60):  # parts of earlier plans are used again
+        if legal == 12:
+            break
+        stretches = drawn_stretches(graph, rng)
+        try:
+            program = striped_program(graph, order, stretches)
+        except IllegalStripeError:
+            with pytest.raises(IllegalStripeError):
+                parts.plan(stretches)
+            continue
+        legal += 1
+        plan, wanted = parts.plan(stretches), model.problem_of(program, model.overlaps)
+        found = plan.program.problem(wanted.alignment.max().item())
+        for column in fields(wanted):
+            np.testing.assert_array_equal(getattr(found, column.name), getattr(wanted, column.name), column.name)
+        assert plan.kept(32) == costs.kept_bytes(program, 32)
+        assert (plan.macs, plan.steps) == (costs.program_macs(program), len(program.steps))
+        assert (plan.program.ticks, plan.values) == (count_executed(program), len(program.group_offsets))
+        assert plan.slower == pytest.approx(model.slower(program))
+        runs = model.runs(program) and placing.is_aligned(program, model.runtime)
+        assert plan.legal == (runs and placing.moves_front_to_back(program, model.overlaps))
+    assert legal
