@@ -140,6 +140,7 @@ class StripeSearch:
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space, self._scratch)
+        self._least_score = self._score(self._arena(self._parts.plan(())), self.least[0])
         self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
         self.most_buffers = self.usual_buffers
         #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is.
@@ -208,8 +209,10 @@ class StripeSearch:
             self._improve_by_blocks(workers, blocks)
 
     def _build(self, workers: Workers, plans: Sequence[Stretches]) -> None:
-        """Builds plans, some at a time, but those that are far from the best."""
+        """Builds plans, some at a time, but those that are far from the best, until one is near the bound."""
         for at in range(0, len(plans), _TOGETHER):
+            if self._is_near_bound():
+                return
             for _ in self._try_plans(workers, plans[at : at + _TOGETHER], self._worth_building()):
                 pass
 
@@ -266,8 +269,11 @@ class StripeSearch:
     def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
         scored = []
-        results = workers.map("pack", [(plan.stretches,) for plan in plans], self.pack_plan)
-        for plan, (score, packing) in zip(plans, results, strict=True):
+        higher = [plan for plan in plans if plan.packing.height > plan.packing.load]  # than a packing may be
+        results = workers.map("pack", [(plan.stretches,) for plan in higher], self.pack_plan)
+        packed = dict(zip((plan.stretches for plan in higher), results, strict=True))
+        for plan in plans:
+            score, packing = packed.get(plan.stretches, (plan.score, plan.packing))
             scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
         for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: row[0]):
@@ -430,11 +436,15 @@ class StripeSearch:
 
     def _good_enough(self) -> str:
         """That in words, where a plan meets the budget, or none can be found that is much lower than the lowest."""
-        lowest = min((plan for plan in self.plans.values() if plan), key=lambda plan: plan.score)
         if self.goal.budget is not None:
-            return "one seemed to fit" if lowest.score <= self.goal.budget else ""
-        near = self.goal.objective == "head" and lowest.packing.height <= (1 + _DONE) * self.least[0]
-        return f"one was within {_DONE:.1%} of the bound" if near else ""
+            lowest = min(plan.score for plan in self.plans.values() if plan)
+            return "one seemed to fit" if lowest <= self.goal.budget else ""
+        return f"one was within {_DONE:.1%} of the bound" if self._is_near_bound() else ""
+
+    def _is_near_bound(self) -> bool:
+        """Whether no plan seems to need much less than the lowest: each adds operators to those of the model."""
+        added = min((c.tail for c in self.candidates), default=0) if self.goal.objective == "arena" else 0
+        return self.goal.budget is None and self.lowest <= (1 + _DONE) * (self._least_score + added)
 
     def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
         """The first better plan of the neighbours; None where none is better.
