@@ -1,4 +1,4 @@
-"""Plans in parts against their whole programs: the same packing problem, the same costs."""
+"""Plans in parts against their whole programs: the same packing problem, the same costs; what lies apart in it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.parted_plans import PlanParts
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.steps import count_executed
+from modelplan.rewriting.stripes.byte_lives import LiveBytes
+from modelplan.rewriting.stripes.group_packing import group_problem
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import StripedStretch
 
@@ -67,3 +69,27 @@ def test_a_plan_in_parts_is_that_of_its_whole_program(
         runs = model.runs(program) and placing.is_aligned(program, model.runtime)
         assert plan.legal == (runs and placing.moves_front_to_back(program, model.overlaps))
     assert legal
+
+
+@pytest.mark.parametrize("seed", range(share(200)))
+def test_working_buffers_lie_apart_from_dead_bytes_of_values_that_are_alive_as_a_whole(seed: int) -> None:
+    rng = random.Random(seed)
+
+    def drawn() -> LiveBytes:
+        lo, start = rng.randrange(40), rng.randrange(-1, 9)
+        return LiveBytes(rng.randrange(3), lo, lo + rng.randrange(1, 30), start, start + rng.randrange(1, 6))
+
+    lives, values = ([drawn() for _ in range(rng.randrange(8))] for _ in range(2))
+    steps = [rng.randrange(9) for _ in range(rng.randrange(5))]
+    problem = group_problem(lives, 3, 1, (), [(step, 8) for step in steps], lambda: values)
+    first, behind = 3 + len(steps), 3 + len(steps) + len(lives)  # behind a buffer at the base of each group
+    assert problem.conflicts.tolist() == [
+        [behind + own, first + at]
+        for own, step in enumerate(steps)
+        for at, run in enumerate(lives)
+        if not run.start <= step < run.end
+        and any(
+            value.group == run.group and value.start <= step < value.end and run.lo < value.hi and value.lo < run.hi
+            for value in values
+        )
+    ]
