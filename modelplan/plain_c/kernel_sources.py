@@ -29,10 +29,10 @@ _LIBRARY_FUNCTIONS = {
 #: The same for products of ESP-NN, by one scale and by one for each channel.
 _ESP_PRODUCTS = {
     "tensor": {
-        "FUNCTION": "esp_nn_fully_connected_s8_ansi", "SHIFT": "p->shift[0]", "MULTIPLIER": "p->multiplier[0]",
+        "FUNCTION": "esp_nn_fully_connected_s8_ansi", "SHIFT": "q->shift[0]", "MULTIPLIER": "q->multiplier[0]",
     },
     "channels": {
-        "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "p->shift", "MULTIPLIER": "p->multiplier",
+        "FUNCTION": "esp_nn_fully_connected_per_ch_s8_ansi", "SHIFT": "q->shift", "MULTIPLIER": "q->multiplier",
     },
 }  # fmt: skip
 #: What says of a variant how it computes, behind the type of its elements.
@@ -132,12 +132,21 @@ def takes_scratch(source: str, variant: str) -> bool:
     return "void *scratch" in kernel_text(source, variant)[0]
 
 
-@cache
 def parameter_names(source: str, variant: str) -> tuple[str, ...]:
-    """The fields of a kernel's struct, in order."""
-    text = kernel_text(source, variant)[0]
-    body = text[text.index(f"struct {kernel_name(source, variant)}_params {{") :]
-    return tuple(_FIELD.findall(body[: body.index("};")]))
+    """The numbers that a kernel takes, in the order of their struct."""
+    return _fields(source, variant, "params")
+
+
+def table_names(source: str, variant: str) -> tuple[str, ...]:
+    """The tables that a kernel takes, in the order of their struct."""
+    return _fields(source, variant, "tables")
+
+
+@cache
+def _fields(source: str, variant: str, what: str) -> tuple[str, ...]:
+    """The fields of a kernel's struct, in order; none where it has no such struct."""
+    _, _, body = kernel_text(source, variant)[0].partition(f"struct {kernel_name(source, variant)}_{what} {{")
+    return tuple(_FIELD.findall(body.partition("};")[0]))
 
 
 @cache

@@ -16,6 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx_c_nodes import CODED, DRAWS, compare, compare_many, quantised
 from shares import share
+from standalone_c import data_to_relocate
 
 from modelplan import FitCRequest, fit_c
 from modelplan.checking.verifier.c_execution import execute_network
@@ -74,6 +75,7 @@ def test_a_network_fits_and_is_verified(
     options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = _written(MODELS / "resnet8.onnx", tmp_path, *options)
+    assert not data_to_relocate(source, "-O2")
     printed = capsys.readouterr().out
     assert "proof          plan in C: ok" in printed
     assert "beside ONNX Runtime" in printed
@@ -182,6 +184,7 @@ def test_a_quantised_model_compiles_with_codes_at_its_ends(name: str, options: t
     source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, "--interface", "int8", *options)
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
     subprocess.run(["cc", *flags, source.name], cwd=tmp_path, check=True)
+    assert not data_to_relocate(source, "-O2")
     source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, *options)
     done = execute_network(str(MODELS / "quantised" / f"{name}.onnx"), stated_request(source.read_text()), source)
     assert done.details.startswith("outputs of 6 runs are equal")
@@ -219,6 +222,7 @@ def test_maps_between_convolutions_go_by_tiles(tmp_path: Path, *, coded: bool) -
     assert tiled.ram < 0.8 * plain.ram
     assert any("expanded" in k.source for o in tiled.operators.values() for k in o.kernels) == coded
     assert _executed(model, tiled.files, source).details.startswith("outputs of 6")
+    assert not data_to_relocate(source, "-O2")
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from c_plans import random_stages
 from documented import ROOT
 from mobilenet_v2 import mobilenet_v2
 from shares import sample
-from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators
+from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators, data_to_relocate
 from tflm_models import Op, S, T, build, ints, single
 
 from modelplan import FitCRequest, fit_c
@@ -277,6 +277,18 @@ def test_what_is_written_compiles_without_a_warning(
         done = subprocess.run([*command, "-c", "net.c", "-o", "net.o"], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, f"{name}: {done.stderr[:2000]}"
         assert not done.stderr, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["-O0", "-Os", "-O2", "-O3"])
+def test_constants_hold_no_addresses(level: str, written: dict[str, CFiles], tmp_path: Path) -> None:
+    source = tmp_path / "net.c"
+    for name, files in written.items():
+        source.write_text(files.source)
+        source.with_suffix(".h").write_text(files.header)
+        assert not data_to_relocate(source, level), name
+    source.write_text("static int a;\nint *const b = &a;\n")
+    assert data_to_relocate(source, level)
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -92,6 +93,14 @@ def _call(
         value = number[result.tensor]
         writes.append(RowsWritten(result.tensor, value, row, count, values[value].offset + row * result.row_bytes))
     return KernelCall(index, tuple(reads), tuple(writes))
+
+
+def data_to_relocate(source: Path, level: str) -> str:
+    """What of a source would be written into RAM before it runs, where it may be loaded anywhere: section and bytes."""
+    command = ["cc", "-std=c99", "-fPIE", level, "-c", source.name, "-o", "moved.o"]
+    subprocess.run(command, cwd=source.parent, check=True)
+    sizes = subprocess.run(["size", "-A", "moved.o"], cwd=source.parent, capture_output=True, text=True, check=True)
+    return " ".join(re.findall(r"^\.data\S*\s+[1-9]\d*", sizes.stdout, re.MULTILINE))
 
 
 class CNetwork:

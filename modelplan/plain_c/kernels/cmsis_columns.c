@@ -10,13 +10,16 @@
 #endif
 
 struct cmsis_columns_VARIANT_params {
-    const int8_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
-#include "library_scales.part"
 #include "convolution_fields.part"
     int32_t dilation_height;
     int32_t dilation_width;
     int32_t pad_left; /* as many columns as are left out are taken off */
 #include "range_fields.part"
+};
+
+struct cmsis_columns_VARIANT_tables {
+    const int8_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
+#include "library_scales.part"
 };
 
 /* Copies what the window reads whose first tap is at this row and column; taps beside the map are its zero point. */
@@ -45,11 +48,12 @@ static void cmsis_columns_VARIANT_window(const struct cmsis_columns_VARIANT_para
 }
 
 /* Computes pixels whose windows lie in `columns`, `pitch` bytes apart. */
-static void cmsis_columns_VARIANT_product(const struct cmsis_columns_VARIANT_params *p, const int8_t *columns,
+static void cmsis_columns_VARIANT_product(const struct cmsis_columns_VARIANT_params *p,
+                                          const struct cmsis_columns_VARIANT_tables *q, const int8_t *columns,
                                           int32_t pixels, int32_t pitch, int8_t *out)
 {
     const int32_t taps = p->kernel_height * p->kernel_width * p->in_channels;
-    (void)arm_nn_mat_mult_nt_t_s8(columns, p->weights, p->bias, out, p->multiplier, p->shift, pixels, p->out_channels,
+    (void)arm_nn_mat_mult_nt_t_s8(columns, q->weights, q->bias, out, q->multiplier, q->shift, pixels, p->out_channels,
                                   taps, -p->in_zero, p->out_zero, p->least, p->most, p->out_channels, pitch);
 }
 
@@ -65,7 +69,8 @@ static void cmsis_columns_VARIANT_widen(const int8_t *in, int16_t *out, int32_t 
 #endif
 
 /* What arm_convolve_s8 does, for some columns of a row too: four pixels at a time with Helium, else two. */
-static void cmsis_columns_VARIANT(const struct cmsis_columns_VARIANT_params *p, const int8_t *in, int32_t rows,
+static void cmsis_columns_VARIANT(const struct cmsis_columns_VARIANT_params *p,
+                                  const struct cmsis_columns_VARIANT_tables *q, const int8_t *in, int32_t rows,
                                   int32_t above, int32_t out_rows, int8_t *out, void *scratch)
 {
     const int32_t taps = p->kernel_height * p->kernel_width * p->in_channels;
@@ -85,22 +90,22 @@ static void cmsis_columns_VARIANT(const struct cmsis_columns_VARIANT_params *p, 
             waiting++;
 #if defined(ARM_MATH_MVEI)
             if (waiting == 4) {
-                cmsis_columns_VARIANT_product(p, columns, waiting, pitch, out);
+                cmsis_columns_VARIANT_product(p, q, columns, waiting, pitch, out);
                 out += waiting * p->out_channels;
                 waiting = 0;
             }
 #else
             cmsis_columns_VARIANT_widen(column, wide + (waiting - 1) * pitch, taps, -p->in_zero);
             if (waiting == 2) {
-                out = arm_nn_mat_mult_kernel_s8_s16(p->weights, wide, (uint16_t)p->out_channels, p->shift,
-                                                    p->multiplier, p->out_zero, (int16_t)p->least, (int16_t)p->most,
-                                                    taps, pitch, p->bias, out);
+                out = arm_nn_mat_mult_kernel_s8_s16(q->weights, wide, (uint16_t)p->out_channels, q->shift,
+                                                    q->multiplier, p->out_zero, (int16_t)p->least, (int16_t)p->most,
+                                                    taps, pitch, q->bias, out);
                 waiting = 0;
             }
 #endif
         }
     }
     if (waiting > 0) {
-        cmsis_columns_VARIANT_product(p, columns, waiting, pitch, out);
+        cmsis_columns_VARIANT_product(p, q, columns, waiting, pitch, out);
     }
 }

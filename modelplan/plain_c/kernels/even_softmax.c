@@ -1,14 +1,18 @@
 /* uses: clamp */
 /* Shares of exponentials in float32, as codes; halves to even numbers. */
 struct even_softmax_VARIANT_params {
-    const float *exponentials; /* of 0, -1, -2 ... */
     float steps; /* of codes in 1 */
     int32_t lines; /* in a row */
     int32_t channels;
     int32_t zero;
 };
 
-static void even_softmax_VARIANT(const struct even_softmax_VARIANT_params *p, const element_t *in, int32_t rows,
+struct even_softmax_VARIANT_tables {
+    const float *exponentials; /* of 0, -1, -2 ... */
+};
+
+static void even_softmax_VARIANT(const struct even_softmax_VARIANT_params *p,
+                                 const struct even_softmax_VARIANT_tables *q, const element_t *in, int32_t rows,
                                  int32_t above, int32_t out_rows, element_t *out)
 {
     (void)rows;
@@ -20,10 +24,10 @@ static void even_softmax_VARIANT(const struct even_softmax_VARIANT_params *p, co
             most = in[c] > most ? in[c] : most;
         }
         for (int32_t c = 0; c < p->channels; c++) {
-            sum += p->exponentials[most - in[c]];
+            sum += q->exponentials[most - in[c]];
         }
         for (int32_t c = 0; c < p->channels; c++) {
-            const float share = p->exponentials[most - in[c]] * p->steps / sum;
+            const float share = q->exponentials[most - in[c]] * p->steps / sum;
             out[c] = (element_t)clamp((int32_t)lrintf(share) + p->zero, ELEMENT_MIN, ELEMENT_MAX);
         }
         in += p->channels;

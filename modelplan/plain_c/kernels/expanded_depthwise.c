@@ -2,14 +2,6 @@
 /* A convolution with windows of one pixel and the depthwise convolution that reads its result, of which only four */
 /* channels of a tile are ever there. */
 struct expanded_depthwise_VARIANT_params {
-    const weight_t *weights; /* of 4 channels, then of the next 4: [kernel_height, kernel_width, 4] */
-    const sum_t *bias;       /* what zero adds to each channel is taken off */
-    const int32_t *multiplier;
-    const int8_t *shift;
-    const weight_t *wide_weights; /* of the convolution before: [channels, in_channels] */
-    const sum_t *wide_bias;
-    const int32_t *wide_multiplier;
-    const int8_t *wide_shift;
     int32_t in_width;
     int32_t in_channels;
     int32_t channels;
@@ -27,27 +19,40 @@ struct expanded_depthwise_VARIANT_params {
     int32_t most;
 };
 
+struct expanded_depthwise_VARIANT_tables {
+    const weight_t *weights; /* of 4 channels, then of the next 4: [kernel_height, kernel_width, 4] */
+    const sum_t *bias;       /* what zero adds to each channel is taken off */
+    const int32_t *multiplier;
+    const int8_t *shift;
+    const weight_t *wide_weights; /* of the convolution before: [channels, in_channels] */
+    const sum_t *wide_bias;
+    const int32_t *wide_multiplier;
+    const int8_t *wide_shift;
+};
+
 /* Up to 4 channels, from c on, of `count` pixels of the map between. */
-static void expanded_depthwise_VARIANT_tile(const struct expanded_depthwise_VARIANT_params *p, const element_t *in,
+static void expanded_depthwise_VARIANT_tile(const struct expanded_depthwise_VARIANT_params *p,
+                                            const struct expanded_depthwise_VARIANT_tables *q, const element_t *in,
                                             int32_t count, int32_t c, int32_t channels, element_t *tile)
 {
     for (int32_t i = 0; i < count; i++) {
         sum_t sums[4] = {0, 0, 0, 0};
-        dot_VARIANT(in + i * p->in_channels, p->wide_weights + c * p->in_channels, p->in_channels, p->in_channels,
+        dot_VARIANT(in + i * p->in_channels, q->wide_weights + c * p->in_channels, p->in_channels, p->in_channels,
                     channels, sums);
-        rescaled_VARIANT(sums, p->wide_bias + c, p->wide_multiplier + c, p->wide_shift + c, channels, p->zero,
+        rescaled_VARIANT(sums, q->wide_bias + c, q->wide_multiplier + c, q->wide_shift + c, channels, p->zero,
                          p->wide_least, p->wide_most, tile + i * 4);
     }
 }
 
 /* The same channels of a pixel of the result, whose window begins at `left`; rows taps[0] to taps[1] of a window lie */
 /* in the map, and columns `first` to `first` + `pitch` of it in the tile. */
-static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VARIANT_params *p, const element_t *tile,
+static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VARIANT_params *p,
+                                             const struct expanded_depthwise_VARIANT_tables *q, const element_t *tile,
                                              const int32_t taps[2], int32_t left, int32_t first, int32_t pitch,
                                              int32_t c, int32_t channels, element_t *out)
 {
     sum_t sums[4] = {0, 0, 0, 0};
-    const weight_t *w = p->weights + c * p->kernel_height * p->kernel_width;
+    const weight_t *w = q->weights + c * p->kernel_height * p->kernel_width;
     for (int32_t y = 0; y < p->kernel_height; y++) {
         const int inside = y >= taps[0] && y < taps[1];
         for (int32_t x = left - first; x < left - first + p->kernel_width; x++) {
@@ -64,10 +69,11 @@ static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VAR
             w += channels;
         }
     }
-    rescaled_VARIANT(sums, p->bias + c, p->multiplier + c, p->shift + c, channels, p->out_zero, p->least, p->most, out);
+    rescaled_VARIANT(sums, q->bias + c, q->multiplier + c, q->shift + c, channels, p->out_zero, p->least, p->most, out);
 }
 
-static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_params *p, const element_t *in,
+static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_params *p,
+                                       const struct expanded_depthwise_VARIANT_tables *q, const element_t *in,
                                        int32_t rows, int32_t above, int32_t out_rows, element_t *out, void *scratch)
 {
     element_t *const tile = (element_t *)scratch;
@@ -82,11 +88,11 @@ static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_p
             const int32_t channels = least_of(p->channels - c, 4);
             for (int32_t t = taps[0]; t < taps[1]; t++) {
                 const element_t *const row = in + ((top + t) * p->in_width + first) * p->in_channels;
-                expanded_depthwise_VARIANT_tile(p, row, pitch, c, channels, tile + (t - taps[0]) * pitch * 4);
+                expanded_depthwise_VARIANT_tile(p, q, row, pitch, c, channels, tile + (t - taps[0]) * pitch * 4);
             }
             for (int32_t x = 0; x < p->out_width; x++) {
                 const int32_t left = x * p->stride_width - p->pad_left;
-                expanded_depthwise_VARIANT_pixel(p, tile, taps, left, first, pitch, c, channels,
+                expanded_depthwise_VARIANT_pixel(p, q, tile, taps, left, first, pitch, c, channels,
                                                  out + (y * p->out_width + x) * p->channels + c);
             }
         }

@@ -2,8 +2,6 @@
 /* A convolution with groups; weights are [out_channels, kernel_height, kernel_width, in_channels / groups], or, where */
 /* each channel is a group, [kernel_height, kernel_width, out_channels]. */
 struct float_convolution_VARIANT_params {
-    const weight_t *weights;
-    const sum_t *bias;
     int32_t depthwise;
 #include "convolution_fields.part"
 #include "dilation_fields.part"
@@ -12,17 +10,22 @@ struct float_convolution_VARIANT_params {
     float most;
 };
 
+struct float_convolution_VARIANT_tables {
+    const weight_t *weights;
+    const sum_t *bias;
+};
+
 /* The sums of up to 4 channels from c on at one place, each of which reads one channel of the map. */
 /* Taps [taps[0], taps[1]) x [taps[2], taps[3]) lie in the map, the first of all at element `at`. */
-static void float_convolution_VARIANT_apart(const struct float_convolution_VARIANT_params *p, const element_t *in,
-                                            int32_t at, const int32_t taps[4], int32_t c, int32_t channels,
-                                            sum_t *sums)
+static void float_convolution_VARIANT_apart(const struct float_convolution_VARIANT_params *p,
+                                            const struct float_convolution_VARIANT_tables *q, const element_t *in,
+                                            int32_t at, const int32_t taps[4], int32_t c, int32_t channels, sum_t *sums)
 {
     const int32_t factor = p->out_channels / p->in_channels;
     for (int32_t y = taps[0]; y < taps[1]; y++) {
         const int32_t place = y * p->dilation_height * p->in_width + taps[2] * p->dilation_width;
         const element_t *i = in + at + place * p->in_channels;
-        const weight_t *w = p->weights + (y * p->kernel_width + taps[2]) * p->out_channels + c;
+        const weight_t *w = q->weights + (y * p->kernel_width + taps[2]) * p->out_channels + c;
         for (int32_t x = taps[2]; x < taps[3]; x++) {
             if (factor == 1 && channels == 4) {
                 sums[0] += i[c] * weight_of(w[0]);
@@ -41,14 +44,15 @@ static void float_convolution_VARIANT_apart(const struct float_convolution_VARIA
 }
 
 /* The same of channels of a group, all of whose channels of the map each of them reads. */
-static void float_convolution_VARIANT_sums(const struct float_convolution_VARIANT_params *p, const element_t *in,
+static void float_convolution_VARIANT_sums(const struct float_convolution_VARIANT_params *p,
+                                           const struct float_convolution_VARIANT_tables *q, const element_t *in,
                                            int32_t at, const int32_t taps[4], int32_t c, int32_t channels, sum_t *sums)
 {
     const int32_t depth = p->in_channels / p->groups;
     const int32_t line = p->kernel_width * depth;
     const int32_t pitch = p->kernel_height * line;
     const int32_t column = p->dilation_width * p->in_channels;
-    const weight_t *const weights = p->weights + c * pitch;
+    const weight_t *const weights = q->weights + c * pitch;
     for (int32_t y = taps[0]; y < taps[1]; y++) {
         const element_t *const i = in + at + y * p->dilation_height * p->in_width * p->in_channels;
         const weight_t *const w = weights + y * line;
@@ -63,7 +67,8 @@ static void float_convolution_VARIANT_sums(const struct float_convolution_VARIAN
     }
 }
 
-static void float_convolution_VARIANT(const struct float_convolution_VARIANT_params *p, const element_t *in,
+static void float_convolution_VARIANT(const struct float_convolution_VARIANT_params *p,
+                                      const struct float_convolution_VARIANT_tables *q, const element_t *in,
                                       int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
     const int32_t depth = p->in_channels / p->groups;
@@ -81,11 +86,11 @@ static void float_convolution_VARIANT(const struct float_convolution_VARIANT_par
                     sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
                     const int32_t channels = least_of((group + 1) * filters - c, 4);
                     if (p->depthwise != 0) {
-                        float_convolution_VARIANT_apart(p, in, at, taps, c, channels, sums);
+                        float_convolution_VARIANT_apart(p, q, in, at, taps, c, channels, sums);
                     } else {
-                        float_convolution_VARIANT_sums(p, in, at + group * depth, taps, c, channels, sums);
+                        float_convolution_VARIANT_sums(p, q, in, at + group * depth, taps, c, channels, sums);
                     }
-                    float_bounded_VARIANT(sums, p->bias + c, channels, p->least, p->most, out + c);
+                    float_bounded_VARIANT(sums, q->bias + c, channels, p->least, p->most, out + c);
                 }
             }
             out += p->out_channels;

@@ -1,8 +1,6 @@
 /* uses: least_of, float_dot_VARIANT, float_bounded_VARIANT */
 /* Products of lines with a matrix. */
 struct float_product_VARIANT_params {
-    const weight_t *weights; /* [out_channels, in_channels] */
-    const sum_t *bias;
     int32_t lines; /* in a row */
     int32_t in_channels;
     int32_t out_channels;
@@ -10,7 +8,13 @@ struct float_product_VARIANT_params {
     float most;
 };
 
-static void float_product_VARIANT(const struct float_product_VARIANT_params *p, const element_t *in, int32_t rows,
+struct float_product_VARIANT_tables {
+    const weight_t *weights; /* [out_channels, in_channels] */
+    const sum_t *bias;
+};
+
+static void float_product_VARIANT(const struct float_product_VARIANT_params *p,
+                                  const struct float_product_VARIANT_tables *q, const element_t *in, int32_t rows,
                                   int32_t above, int32_t out_rows, element_t *out)
 {
     (void)rows;
@@ -19,8 +23,8 @@ static void float_product_VARIANT(const struct float_product_VARIANT_params *p, 
         for (int32_t c = 0; c < p->out_channels; c += 4) {
             sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
             const int32_t channels = least_of(p->out_channels - c, 4);
-            float_dot_VARIANT(in, p->weights + c * p->in_channels, p->in_channels, p->in_channels, channels, sums);
-            float_bounded_VARIANT(sums, p->bias + c, channels, p->least, p->most, out + c);
+            float_dot_VARIANT(in, q->weights + c * p->in_channels, p->in_channels, p->in_channels, channels, sums);
+            float_bounded_VARIANT(sums, q->bias + c, channels, p->least, p->most, out + c);
         }
         in += p->in_channels;
         out += p->out_channels;

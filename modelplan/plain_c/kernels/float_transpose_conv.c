@@ -1,8 +1,6 @@
 /* uses: least_of, float_dot_VARIANT, float_bounded_VARIANT */
 /* A transposed convolution of floats, gathered place by place in the order in which the operand would be spread. */
 struct float_transpose_conv_VARIANT_params {
-    const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
-    const sum_t *bias;
 #include "convolution_fields.part"
     int32_t pad_left;
     int32_t pad_top;
@@ -12,8 +10,14 @@ struct float_transpose_conv_VARIANT_params {
     float most;
 };
 
+struct float_transpose_conv_VARIANT_tables {
+    const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
+    const sum_t *bias;
+};
+
 /* The sums of up to 4 channels from c on at one place. */
-static void float_transpose_conv_VARIANT_sums(const struct float_transpose_conv_VARIANT_params *p, const element_t *in,
+static void float_transpose_conv_VARIANT_sums(const struct float_transpose_conv_VARIANT_params *p,
+                                              const struct float_transpose_conv_VARIANT_tables *q, const element_t *in,
                                               int32_t rows, int32_t y, int32_t x, int32_t c, int32_t channels,
                                               sum_t *sums)
 {
@@ -27,14 +31,15 @@ static void float_transpose_conv_VARIANT_sums(const struct float_transpose_conv_
             const int32_t left = x - j;
             if (left >= 0 && left % p->stride_width == 0 && left / p->stride_width < p->in_width) {
                 const int32_t place = top / p->stride_height * p->in_width + left / p->stride_width;
-                const weight_t *const w = p->weights + c * pitch + (i * p->kernel_width + j) * p->in_channels;
+                const weight_t *const w = q->weights + c * pitch + (i * p->kernel_width + j) * p->in_channels;
                 float_dot_VARIANT(in + place * p->in_channels, w, pitch, p->in_channels, channels, sums);
             }
         }
     }
 }
 
-static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIANT_params *p, const element_t *in,
+static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIANT_params *p,
+                                         const struct float_transpose_conv_VARIANT_tables *q, const element_t *in,
                                          int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
     const int32_t first = p->pad_top + (p->before - above) * p->stride_height;
@@ -43,8 +48,8 @@ static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIA
             for (int32_t c = 0; c < p->out_channels; c += 4) {
                 sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
                 const int32_t channels = least_of(p->out_channels - c, 4);
-                float_transpose_conv_VARIANT_sums(p, in, rows, y + first, x + p->pad_left, c, channels, sums);
-                float_bounded_VARIANT(sums, p->bias + c, channels, p->least, p->most, out + c);
+                float_transpose_conv_VARIANT_sums(p, q, in, rows, y + first, x + p->pad_left, c, channels, sums);
+                float_bounded_VARIANT(sums, q->bias + c, channels, p->least, p->most, out + c);
             }
             out += p->out_channels;
         }

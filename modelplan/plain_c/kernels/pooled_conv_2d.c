@@ -1,8 +1,6 @@
 /* uses: least_of, dot_VARIANT, rescaled_VARIANT, clamp, requantise */
 /* A convolution with windows of one pixel, of whose result only the mean of each channel is kept. */
 struct pooled_conv_2d_VARIANT_params {
-    const weight_t *weights; /* [out_channels, in_channels] */
-#include "folded_scales.part"
     int32_t pixels;
     int32_t in_channels;
     int32_t out_channels;
@@ -16,7 +14,13 @@ struct pooled_conv_2d_VARIANT_params {
     int32_t pool_most;
 };
 
-static void pooled_conv_2d_VARIANT(const struct pooled_conv_2d_VARIANT_params *p, const element_t *in, int32_t rows,
+struct pooled_conv_2d_VARIANT_tables {
+    const weight_t *weights; /* [out_channels, in_channels] */
+#include "folded_scales.part"
+};
+
+static void pooled_conv_2d_VARIANT(const struct pooled_conv_2d_VARIANT_params *p,
+                                   const struct pooled_conv_2d_VARIANT_tables *q, const element_t *in, int32_t rows,
                                    int32_t above, int32_t out_rows, element_t *out)
 {
     (void)rows;
@@ -28,9 +32,9 @@ static void pooled_conv_2d_VARIANT(const struct pooled_conv_2d_VARIANT_params *p
         for (int32_t i = 0; i < p->pixels; i++) {
             sum_t sums[4] = {0, 0, 0, 0};
             element_t pixel[4];
-            dot_VARIANT(in + i * p->in_channels, p->weights + c * p->in_channels, p->in_channels, p->in_channels,
+            dot_VARIANT(in + i * p->in_channels, q->weights + c * p->in_channels, p->in_channels, p->in_channels,
                     channels, sums);
-            rescaled_VARIANT(sums, p->bias + c, p->multiplier + c, p->shift + c, channels, p->out_zero, p->least,
+            rescaled_VARIANT(sums, q->bias + c, q->multiplier + c, q->shift + c, channels, p->out_zero, p->least,
                              p->most, pixel);
             for (int32_t k = 0; k < channels; k++) {
                 totals[k] += pixel[k];

@@ -1,7 +1,6 @@
 /* uses: logarithm, requantise, shifted_down, clamp */
 /* Logarithms of the shares that exponents have of their sum, 16 of them in the result. */
 struct quantised_log_softmax_VARIANT_params {
-    const int32_t *exponentials; /* of 0, -1, -2 ..., as many as count, with 12 integer bits */
     int32_t differences;
     int32_t multiplier; /* of differences, to numbers with 5 integer bits */
     int32_t shift;
@@ -11,8 +10,13 @@ struct quantised_log_softmax_VARIANT_params {
     int32_t channels;
 };
 
-static void quantised_log_softmax_VARIANT(const struct quantised_log_softmax_VARIANT_params *p, const element_t *in,
-        int32_t rows, int32_t above, int32_t out_rows, element_t *out)
+struct quantised_log_softmax_VARIANT_tables {
+    const int32_t *exponentials; /* of 0, -1, -2 ..., as many as count, with 12 integer bits */
+};
+
+static void quantised_log_softmax_VARIANT(const struct quantised_log_softmax_VARIANT_params *p,
+                                          const struct quantised_log_softmax_VARIANT_tables *q, const element_t *in,
+                                          int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
     (void)rows;
     (void)above;
@@ -23,7 +27,7 @@ static void quantised_log_softmax_VARIANT(const struct quantised_log_softmax_VAR
             most = in[c] > most ? in[c] : most;
         }
         for (int32_t c = 0; c < p->channels; c++) {
-            sum += most - in[c] < p->differences ? p->exponentials[most - in[c]] : 0;
+            sum += most - in[c] < p->differences ? q->exponentials[most - in[c]] : 0;
         }
         sum = logarithm(sum);
         const int32_t lowest = requantise(sum + INT32_MIN, p->back_multiplier, p->back_shift);

@@ -1,13 +1,16 @@
 /* uses: high_product, shifted_down, reciprocal, clamp */
 struct softmax_VARIANT_params {
-    const int32_t *exponentials; /* of 0, -1, -2 ..., as many as count, with 31 bits behind the point */
     int32_t differences;
     int32_t lines; /* in a row */
     int32_t channels;
 };
 
-static void softmax_VARIANT(const struct softmax_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
-                            int32_t out_rows, out_t *out)
+struct softmax_VARIANT_tables {
+    const int32_t *exponentials; /* of 0, -1, -2 ..., as many as count, with 31 bits behind the point */
+};
+
+static void softmax_VARIANT(const struct softmax_VARIANT_params *p, const struct softmax_VARIANT_tables *q,
+                            const element_t *in, int32_t rows, int32_t above, int32_t out_rows, out_t *out)
 {
     (void)rows;
     (void)above;
@@ -21,7 +24,7 @@ static void softmax_VARIANT(const struct softmax_VARIANT_params *p, const elemen
         for (int32_t c = 0; c < p->channels; c++) {
             const int32_t difference = most - in[c];
             if (difference < p->differences) {
-                sum += shifted_down(p->exponentials[difference], 12);
+                sum += shifted_down(q->exponentials[difference], 12);
             }
         }
         const int32_t scale = reciprocal(sum, 12, &bits);
@@ -29,7 +32,7 @@ static void softmax_VARIANT(const struct softmax_VARIANT_params *p, const elemen
             const int32_t difference = most - in[c];
             int32_t share = 0;
             if (difference < p->differences) {
-                share = shifted_down(high_product(scale, p->exponentials[difference]), bits + 31 - OUT_BITS);
+                share = shifted_down(high_product(scale, q->exponentials[difference]), bits + 31 - OUT_BITS);
             }
             out[c] = (out_t)clamp(share + OUT_MIN, OUT_MIN, OUT_MAX);
         }

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from modelplan.plain_c.kernel_records import CKernel, ConstTable, COperator, const_table
-from modelplan.plain_c.kernel_sources import parameter_names
+from modelplan.plain_c.kernel_sources import parameter_names, table_names
 from modelplan.plain_c.operator_calls.function_tables import softmax_scale
 from modelplan.plain_c.operator_calls.reading import OperatorReader, reader_of
 from modelplan.plain_c.operator_calls.windowed import wrapped_bias
@@ -43,7 +43,7 @@ class LibraryCall:
 
     def called(self, source: str, variant: str = "int8", scratch: int = 0, **changed: int | ConstTable) -> COperator:
         """The operator with another kernel, which takes the same parameters but for those that are `changed`."""
-        names = parameter_names(source, variant)
+        names = (*parameter_names(source, variant), *table_names(source, variant))
         known = {**self.kernel.parameters, **changed}
         kernel = replace(self.kernel, source=source, variant=variant, parameters={name: known[name] for name in names})
         return replace(self.operator, kernels=(kernel,), in_order=False, scratch=scratch)

@@ -25,6 +25,7 @@ from modelplan.plain_c.kernel_sources import (
     kernel_name,
     kernels_checksum,
     parameter_names,
+    table_names,
     takes_scratch,
 )
 from modelplan.plain_c.libraries.kernel_libraries import library_includes
@@ -115,6 +116,7 @@ class _Writer:
     definitions: list[str] = field(default_factory=list)
     _structs: dict[tuple[str, str], str] = field(default_factory=dict)
     _parameters_of: dict[tuple[int, int], str] = field(default_factory=dict)
+    _tables_of: dict[tuple[int, int], dict[str, str]] = field(default_factory=dict)
 
     @property
     def progress(self) -> int:
@@ -351,17 +353,16 @@ class _Writer:
 
     def _parameters(self, index: int, position: int, kernel: CKernel) -> str:
         name = kernel_name(kernel.source, kernel.variant)
-        fields = parameter_names(kernel.source, kernel.variant)
-        if set(fields) != set(kernel.parameters):
+        fields, tables = (of(kernel.source, kernel.variant) for of in (parameter_names, table_names))
+        numbers = {k: v for k, v in kernel.parameters.items() if not isinstance(v, ConstTable)}
+        if set(fields) != set(numbers) or {*fields, *tables} != set(kernel.parameters):
             raise ModelError(f"kernel {name} has other parameters than {sorted(kernel.parameters)}")
-        values = []
-        for key in fields:
-            value = kernel.parameters[key]
-            if isinstance(value, ConstTable):
-                values.append(self._table(index, value))
-            else:
-                values.append(number(value, "float" if isinstance(value, float) else "int32_t"))
-        rows = [f"    {v}, /* {key} */" for key, v in zip(fields, values, strict=True)]
+        texts = [number(numbers[key], "float" if isinstance(numbers[key], float) else "int32_t") for key in fields]
+        rows = [f"    {v}, /* {key} */" for key, v in zip(fields, texts, strict=True)]
+        given = {key: kernel.parameters[key] for key in tables}
+        self._tables_of[index, position] = {
+            key: self._table(index, table) for key, table in given.items() if isinstance(table, ConstTable)
+        }
         op = self.model.subgraphs[0].ops[index]
         results = ", ".join(self._short_names.get(t, self.tensors[t].name) for t in op.writes)
         title = comment(f"op {index} {op.kind}: {results}".rstrip(": "))
@@ -442,9 +443,8 @@ class _Writer:
         lines: list[str] = []
         for position in range(len(operator.kernels)):
             if position not in self._parts_in_place.get(index, ()):
-                lines += _in_tile(
-                    self._kernel_call(operator, position, reads, writes, rows, columns and columns[:2]), columns
-                )
+                call = self._kernel_call(operator, position, reads, writes, rows, columns and columns[:2])
+                lines += _in_block(_in_tile(call, columns))
         return [*lines, *self._seen(operator, writes, rows[2] if rows else "", columns)]
 
     def _seen(
@@ -478,7 +478,7 @@ class _Writer:
                 first = step.reads[next(o for o in kernel.operands if isinstance(o, int))]
                 rows = str(first.rows), str(first.above), computed
             if position not in self._parts_in_place.get(operator.index, ()):
-                lines += self._kernel_call(operator, position, reads, writes, rows)
+                lines += _in_block(self._kernel_call(operator, position, reads, writes, rows))
         return [*lines, *self._seen(operator, writes, computed, None)]
 
     def _kernel_call(
@@ -491,6 +491,9 @@ class _Writer:
         columns: Sequence[str] | None = None,
     ) -> list[str]:
         """A call of a kernel, or a loop of calls for the maps of a batch.
+
+        Tables are handed over in memory of the caller: constant addresses are numbers only where a program is linked
+        to run at a fixed place, elsewhere whatever starts it has to write them, into RAM.
 
         `rows` are those that it reads, those above the map, and those that it computes; `columns` the first computed
         column and their number, where that is not all of a row.
@@ -506,6 +509,8 @@ class _Writer:
         numbers = [f"/* {what} */ {n}" if n.isdigit() else n for what, n in zip(_ROW_NUMBERS, numbers, strict=True)]
         place = f"RAM + {self.names.macro}_SCRATCH_{operator.index}" if operator.index in self._scratch else "NULL"
         scratch = (place,) if takes_scratch(kernel.source, kernel.variant) else ()
+        tables = self._tables_of[operator.index, position]
+        lines = [*([f"struct {name}_tables q;"] if tables else []), *(f"q.{k} = {t};" for k, t in tables.items())]
         if columns:
             (left, count), counted = columns, element_count(operator)
             changed = [f"p.pad_left -= {left} * p.stride_width;", f"p.out_width = {count};"]
@@ -513,12 +518,12 @@ class _Writer:
                 pixel = self.tensors[operator.results[0].tensor].shape[-1]
                 sources = [f"{source} + {left} * {pixel}" for source in sources]
                 changed = [f"p.{counted} = {count} * {pixel};"]
-            call = f"{name}(&p, {', '.join((*sources, *numbers, target, *scratch))});"
-            return [f"struct {name}_params p = {parameters};", *changed, call]
-        call = f"{name}(&{parameters}, {', '.join((*sources, *numbers, target, *scratch))});"
+            lines += [f"struct {name}_params p = {parameters};", *changed]
+        given = ("&p" if columns else f"&{parameters}", *(["&q"] if tables else []))
+        lines.append(f"{name}({', '.join((*given, *sources, *numbers, target, *scratch))});")
         if kernel.repeats == 1:
-            return [call]
-        return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", f"    {call}", "}"]
+            return lines
+        return [f"for (int32_t n = 0; n < {kernel.repeats}; n++) {{", *(f"    {line}" for line in lines), "}"]
 
     def _kernel_source(
         self, operator: COperator, kernel: CKernel, operand: int | ConstTable | StateReference, reads: Sequence[str]
@@ -716,6 +721,13 @@ class _Writer:
             f"Write the input, call {prefix}_invoke(), read the output. The input is overwritten:",
             "write all of it again before the next call.",
         )
+
+
+def _in_block(lines: list[str]) -> list[str]:
+    """Statements in a block of their own where they begin with a declaration."""
+    if not lines[0].startswith("struct "):
+        return lines
+    return ["{", *(f"    {line}" for line in lines), "}"]
 
 
 def _in_tile(call: list[str], columns: Sequence[str] | None) -> list[str]:

@@ -12,7 +12,8 @@ from tflm_models import Op, S, T, build
 from modelplan.plain_c.ladder import CRung
 from modelplan.questions.c_fitting import FitCRequest, fit_c
 
-MODELS = Path(__file__).resolve().parents[3] / "models"
+ROOT = Path(__file__).resolve().parents[3]
+MODELS, KERNELS = ROOT / "models", ROOT / "modelplan" / "plain_c" / "kernels"
 
 
 def fitted(path: Path, *, pushed: bool = False, without: str = "") -> CRung:
@@ -41,7 +42,7 @@ def test_operators_that_are_alike_share_parameters_and_tables(tmp_path: Path) ->
     (tmp_path / "net.tflite").write_bytes(build(S(tuple(maps), ops, (0,), (2,))))
     source = fitted(tmp_path / "net.tflite").files.source
     assert "/* op 1 TANH: t2: as net_op_0 */" in source
-    assert source.count("look_up_int8(&net_op_0, ") == 2
+    assert source.count("look_up_int8(&net_op_0, &q, ") == 2
     assert source.count("static const struct look_up_int8_params") == 1
 
 
@@ -92,3 +93,18 @@ def test_all_names_of_a_file_are_its_own() -> None:
     assert len(names) > 40
     assert not [name for found in names for name in found if name and not re.match(r"(?i)net_", name)]
     assert own.rstrip().count("#undef RAM") == 1
+
+
+def test_parameters_of_kernels_are_numbers_alone() -> None:
+    """An address in a constant is written into RAM where a program is loaded anywhere."""
+    parameters = [
+        found
+        for file in KERNELS.iterdir()
+        for found in re.findall(r"_params \{\n(.*?)\};", _with_parts(file.read_text()), re.DOTALL)
+    ]
+    assert len(parameters) > 50
+    assert not [found for found in parameters if re.search(r"^    [^/]*\*\w", found, re.MULTILINE)]
+
+
+def _with_parts(text: str) -> str:
+    return re.sub(r'#include "(\w+\.part)"\n', lambda m: (KERNELS / m[1]).read_text(), text)

@@ -97,7 +97,7 @@ FAULTS = {
     "an offset one element closer": ("tables", r"(NET_AT_29 = )(\d+)"),
     "a counted address one element closer": ("loops", r"(int32_t at\[\d+\] = \{\d+, )(\d+)"),
     "a row too few": ("loops", r"(; n < )(\d+)"),
-    "a row too few that is read": ("loops", r"(\(&net_op_0, RAM \+ NET_AT_0, /\* rows \*/ )(\d+)"),
+    "a row too few that is read": ("loops", r"(\(&net_op_0, &q, RAM \+ NET_AT_0, /\* rows \*/ )(\d+)"),
     "a shift of too few bytes": ("tables", r"(\{\d+, 0, 0, 0, \{\d+, \d+, )(\d+)"),
     "rows above off by one": ("tables", r"(\{\d+, \d+, )([1-9])"),
     "a step of a row's parts": ("parts of rows, handed over", r"(\{0, \d+, \d+, \d+, \d+, )(\d+)"),
