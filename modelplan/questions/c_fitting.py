@@ -25,7 +25,7 @@ from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier
 from modelplan.plain_c.writing.plan_data import stated_request
-from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.errors import BrokenPlanError, ModelError, RefusedModelError, RequestError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface
@@ -105,11 +105,12 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
 
     Returns:
         The ladder; the chosen rung has the text of the source and of the header. Ctrl-C, too, leaves the best so far.
+        The proof has what a second reader of an .onnx file says, too.
 
     Raises:
         ModelError: the file cannot be read, or operators in it cannot become C; names the first of them.
         RequestError: the request names what does not exist, or rows of an input that there are not.
-        BrokenPlanError: the plan is not right; never to be seen.
+        BrokenPlanError: the plan is not right, or an .onnx file was misread: names node and tensor; never to be seen.
     """
     began = time.monotonic()
     try:
@@ -123,7 +124,21 @@ def fit_c(request: FitCRequest, progress: Report = report_nothing) -> CLadder:
         if deadline is not None and time.monotonic() > deadline:
             raise KeyboardInterrupt  # ends the search as a user does
 
-    return c_ladder(model, request, _names(request), progress, check)
+    reading = _second_reading(request.path, model.file)
+    ladder = c_ladder(model, request, _names(request), progress, check)
+    return replace(ladder, proof=(*ladder.proof, *reading)) if ladder.chosen else ladder
+
+
+def _second_reading(path: str, file: FileModel) -> tuple[Verdict, ...]:
+    """What a second reader of an .onnx file says about the network that the first one made of it."""
+    if not isinstance(file, StatedNetwork):
+        return ()
+    from modelplan.checking.verifier.network_formulas import formulas_verdict
+
+    verdict = formulas_verdict(path, file)
+    if verdict.outcome == "broken":
+        raise BrokenPlanError(f"{path} was misread: {verdict.details}")
+    return (verdict,)
 
 
 def _missing(problem: MissingKernelError) -> list[str]:

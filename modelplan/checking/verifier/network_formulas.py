@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier import formula_numbers as f
 from modelplan.checking.verifier.formula_numbers import Numbers, Windows
-from modelplan.checking.verifier.onnx_formulas import onnx_outputs
+from modelplan.checking.verifier.onnx_formulas import OnnxFormulas, onnx_formulas
 from modelplan.checking.verifier.semantics import FUNCTIONS_OF_ONE
 from modelplan.checking.verifier.verdicts import Skipped, verdict_of
 from modelplan.formats.tflite.tflite_schema import DTYPES
@@ -30,24 +30,47 @@ def formulas_verdict(path: str, network: StatedNetwork) -> Verdict:
 
 
 def _compared(path: str, network: StatedNetwork) -> str:
-    feeds: dict[str, Numbers] = {}
     try:
-        wanted = onnx_outputs(path, network.asked, feeds)
+        wanted = onnx_formulas(path, network.asked)
     except (ValueError, IndexError, KeyError, TypeError, RuntimeError) as problem:
         raise Skipped(f"no second reading of it: {' '.join(str(problem).split())[:200]}") from None
-    main = network.subgraphs[0]
-    try:
-        fed = {t: _stored(network, t, n, v) for t, (n, v) in zip(main.inputs, feeds.items(), strict=True)}
-        computed = network_outputs(network, fed)
-    except (ValueError, IndexError) as problem:
-        raise BrokenPlanError(f"its operators do not fit together: {problem}") from None
-    for tensor, values, (name, right) in zip(main.outputs, computed, wanted.items(), strict=True):
+    main, replay = network.subgraphs[0], _Replay(network)
+    for tensor, (name, values) in zip(main.inputs, wanted.inputs.items(), strict=True):
+        replay.values[tensor] = _stored(network, tensor, name, values)
+    for op in main.ops:
+        try:
+            replay.run(op)
+        except (ValueError, IndexError) as problem:
+            raise BrokenPlanError(f"operands of {_result(network, wanted, op)} do not fit: {problem}") from None
+    computed = [replay.number(t) for t in main.outputs]
+    for tensor, values, (name, right) in zip(main.outputs, computed, wanted.outputs.items(), strict=True):
         placed = _placed(network, tensor, name, right)
         if values.shape != placed.shape:
             raise BrokenPlanError(f"output {name!r} has extents {values.shape}, the file says {placed.shape}")
         if differs := int((values != placed).sum()):
-            raise BrokenPlanError(f"{differs:,} of {placed.size:,} elements of output {name!r} are of other formulas")
+            first = next((op for op in main.ops if _differs(replay, wanted, op.outputs[0])), None)
+            where = f"; the first to differ is {_result(network, wanted, first)}" if first else ""
+            raise BrokenPlanError(
+                f"{differs:,} of {placed.size:,} elements of output {name!r} are of other formulas{where}"
+            )
     return f"{sum(y.size for y in computed):,} outputs are the same formulas of inputs and constants"
+
+
+def _differs(replay: _Replay, wanted: OnnxFormulas, tensor: int) -> bool:
+    """Whether a value has numbers that the one of its name in the file has not, in whatever order they lie."""
+    name = replay.tensors[tensor].name
+    right = wanted.numbers(name)
+    if right is None or any(other.name == f"{name}'" for other in replay.tensors):  # a step towards it
+        return False
+    forms = replay.plain(tensor), replay.number(tensor)
+    return not any(np.array_equal(np.sort(form, None), np.sort(right, None)) for form in forms)
+
+
+def _result(network: StatedNetwork, wanted: OnnxFormulas, op: FileOp) -> str:
+    """The result of an operator, with the node of the file that gives the value of its name."""
+    name = network.subgraphs[0].tensors[op.outputs[0]].name
+    node = wanted.nodes.get(name)
+    return f"tensor {name!r}" + (f" of node {node}" if node else "") + f" ({op.kind})"
 
 
 def _placed(network: StatedNetwork, tensor: int, name: str, values: Numbers) -> Numbers:
@@ -65,21 +88,6 @@ def _stored(network: StatedNetwork, tensor: int, name: str, values: Numbers) -> 
     if scales and floats and DTYPES[network.subgraphs[0].tensors[tensor].type] == "int8":
         values = f.quantised(values, scales.scale, scales.zero)
     return values
-
-
-def network_outputs(network: StatedNetwork, feeds: Mapping[int, Numbers]) -> list[Numbers]:
-    """The numbers of all outputs, codes dequantised.
-
-    Raises:
-        Skipped: an operator is not known here.
-    """
-    replay = _Replay(network)
-    for tensor, values in feeds.items():
-        replay.values[tensor] = values
-    main = network.subgraphs[0]
-    for op in main.ops:
-        replay.run(op)
-    return [replay.number(t) for t in main.outputs]
 
 
 class _Replay:

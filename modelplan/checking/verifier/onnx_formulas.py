@@ -117,8 +117,23 @@ def _signed(codes: Any) -> Any:
     return codes.astype(np.int16) - 128 if codes.dtype == np.uint8 else codes
 
 
-def onnx_outputs(path: str, asked: Mapping[str, Any], feeds: dict[str, Numbers]) -> dict[str, Numbers]:
-    """The numbers of all outputs by name; inputs are drawn into `feeds`.
+@dataclass(frozen=True, slots=True, eq=False)
+class OnnxFormulas:
+    """The numbers that are drawn for inputs and those of outputs, by name; all `values`, and the `nodes` of results."""
+
+    inputs: Mapping[str, Numbers]
+    outputs: Mapping[str, Numbers]
+    values: Mapping[str, Value]
+    nodes: Mapping[str, str]
+
+    def numbers(self, name: str) -> Numbers | None:
+        """Those of a result; None where there is none of that name, or it is a constant."""
+        value = self.values.get(name)
+        return value.numbers if isinstance(value, Formula) else None
+
+
+def onnx_formulas(path: str, asked: Mapping[str, Any]) -> OnnxFormulas:
+    """What a file computes.
 
     Raises:
         Skipped: a node is not known here, or extents stay open.
@@ -133,6 +148,7 @@ def onnx_outputs(path: str, asked: Mapping[str, Any], feeds: dict[str, Numbers])
         model = inline_local_functions(model)
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     values: dict[str, Value] = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    feeds: dict[str, Numbers] = {}
     for position, end in enumerate(i for i in model.graph.input if i.name not in values):
         codes = end.type.tensor_type.elem_type in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
         feeds[end.name] = f.drawn(_extents(end, asked), position, codes=codes)
@@ -141,7 +157,9 @@ def onnx_outputs(path: str, asked: Mapping[str, Any], feeds: dict[str, Numbers])
     readers = [name for node in model.graph.node for name in {*node.input}] + [o.name for o in model.graph.output]
     for node in model.graph.node:
         replay.run(node, alone=readers.count(node.input[0]) == 1 if node.input else False)
-    return {o.name: replay.formula(o.name).numbers for o in model.graph.output}
+    outputs = {o.name: replay.formula(o.name).numbers for o in model.graph.output}
+    nodes = {name: f"{node.op_type} {node.name!r}" for node in model.graph.node for name in node.output}
+    return OnnxFormulas(feeds, outputs, replay.values, nodes)
 
 
 def _extents(end: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:

@@ -15,11 +15,14 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_c_nodes import CODED, DRAWS, Drawn, compare_formulas, quantised
 from shares import share
 
+from modelplan import FitCRequest, fit_c
 from modelplan.checking.verifier import formula_numbers as f
 from modelplan.checking.verifier.network_formulas import formulas_verdict
+from modelplan.plain_c import C_RUNGS
 from modelplan.plain_c.onnx_networks import emitting, map_nodes, value_nodes
 from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
-from modelplan.primitives.errors import ModelError, ModelPlanError
+from modelplan.primitives.errors import BrokenPlanError, ModelError, ModelPlanError
+from modelplan.questions import c_fitting
 from modelplan.runtimes.tflm.file import FileOp
 from modelplan.runtimes.tflm.stated_network import StatedNetwork, StatedOptions
 
@@ -135,6 +138,20 @@ def test_a_fault_in_the_first_reader_is_found(name: str, tmp_path: Path, monkeyp
         if formulas_verdict(str(path), network_of(str(path))).outcome == "broken":
             return
     pytest.fail("not found")
+
+
+def test_fit_writes_nothing_of_a_network_that_was_misread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault is told with the node and the tensor that are the first to differ."""
+    path = str(MODELS / "resnet8.onnx")
+    assert fit_c(FitCRequest(path, without=frozenset(C_RUNGS) - {"maps"})).proof[-1].outcome == "ok"
+    network = network_of(path)
+    for number, (kind, tensor, node) in {3: ("ADD", "relu_2", "Relu"), 6: ("CONV_2D", "getitem_15", "Conv")}.items():
+        op = network.subgraphs[0].ops[number]
+        options = StatedOptions({**op.options.values, "Limits": (0.0, 7.0)})
+        wrong = _with_op(network, number, replace(op, options=options))
+        monkeypatch.setattr(c_fitting, "network_of", lambda *_, wrong=wrong: wrong)
+        with pytest.raises(BrokenPlanError, match=f"misread: .* tensor '{tensor}' of node {node} '.*' \\({kind}\\)$"):
+            fit_c(FitCRequest(path))
 
 
 def test_places_of_nearest_that_are_floored_at_their_middle_are_refused(tmp_path: Path) -> None:
