@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from math import inf
 
 from modelplan.answers.proof_outcomes import Verdict
@@ -143,7 +144,7 @@ def c_ladder(
         return CLadder(tuple(rungs), None, interrupted=interrupted)
     verdict = stated_verdict(model, chosen.files.source, chosen.files.header)
     _require_ok(model, verdict)
-    dear = next(iter(_dear(rungs, goal)), None)
+    dear = next((rung for rung in _dear(rungs, goal) if rung.ram < chosen.ram), None)
     return CLadder(tuple(rungs), chosen, (verdict,), interrupted, dear)
 
 
@@ -174,7 +175,7 @@ def _climb(
 ) -> None:
     """Adds the rungs that are tried."""
     _check(model, goal)
-    tried = _rungs(model, goal, names, report, most_stages, check)
+    tried = _rungs(model, goal, names, report, rungs, most_stages, check)
     climb_rungs(tried, rungs, goal, partial(_fits, goal), lambda rung: rung.ram, report)
 
 
@@ -244,9 +245,11 @@ def _rungs(
     goal: CGoal,
     names: CNames,
     report: Report,
+    before: Sequence[CRung],
     most_stages: int | None,
     check: Callable[[], None],
 ) -> Iterator[CRung]:
+    """The rungs from the first one on; those that were tried are in `before`."""
     graph = StagedGraph(model.rows, goal.pushed, check)
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
     search = StageSearch(graph, goal.seed, most_stages)
@@ -272,7 +275,8 @@ def _rungs(
         yield from _parted_rungs(model, goal, names, report, search)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
-        yield from _tiled_rungs(model, goal, names, search.least_load(_MANY), check)
+        least_bytes = min((rung.program.nbytes for rung in before if _fits(goal, rung)), default=0)
+        yield from _tiled_rungs(model, goal, names, (search.least_load(_MANY), least_bytes), check)
 
 
 def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, search: StageSearch) -> Iterator[CRung]:
@@ -305,12 +309,18 @@ def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearc
     return replace(rung, macs=repeated.macs, time=repeated.time)
 
 
-def _tiled_rungs(model: CModel, goal: CGoal, names: CNames, top: int, check: Callable[[], None]) -> Iterator[CRung]:
-    """The plans by tiles of least memory; with a budget those of little work first."""
+def _tiled_rungs(
+    model: CModel, goal: CGoal, names: CNames, tops: Sequence[int], check: Callable[[], None]
+) -> Iterator[CRung]:
+    """The plans by tiles of least memory; with a budget those of little work first.
+
+    They need less than the first of `tops`; where none does, less than the last one.
+    """
     most = goal.max_macs or inf, goal.max_time or inf
     search = TileSearch(model.rows, goal.pushed, *most, check)
     if goal.budget is None:
-        plans = {(t.stages, t.macs): t for t in search.least(0, top)}.values()
+        found = next(filter(None, (list(search.least(low, top)) for low, top in pairwise([0, *tops]))), [])
+        plans = {(t.stages, t.macs): t for t in found}.values()
         tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
     else:
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]

@@ -126,6 +126,17 @@ def test_tiles_need_less_where_work_may_be_added(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.slow
+def test_tiles_are_found_between_the_bound_of_parts_and_what_these_need() -> None:
+    path, only_parts = str(MODELS / "inception_like.tflite"), frozenset({"maps", "overlaps", "rows", "again"})
+    ladder = fit_c(FitCRequest(path, interface="int8", max_time=0.04, without=only_parts))
+    *parts, tiles = ladder.rungs
+    assert tiles.name == "tiles"
+    assert tiles.bound is None
+    assert max(rung.bound or 0 for rung in parts) < tiles.ram < min(rung.ram for rung in parts)
+    assert 0 < tiles.time <= 0.04
+
+
+@pytest.mark.slow
 def test_a_budget_takes_the_first_rung_that_fits() -> None:
     path = str(MODELS / "ds_cnn_kws.tflite")
     all_rungs = fit_c(FitCRequest(path)).rungs

@@ -58,6 +58,8 @@ class TileSearch:
         """Stages that need less and less memory, from `top` bytes down to `floor`, as far as the work allows."""
         low, high = floor, top
         for _ in range(_HALVINGS):
+            if high - low <= top >> _HALVINGS:
+                return
             middle = (low + high) // 2
             if tiled := self.allowed(middle):
                 yield tiled
