@@ -9,7 +9,7 @@ struct float_product_VARIANT_params {
 };
 
 struct float_product_VARIANT_tables {
-    const weight_t *weights; /* [out_channels, in_channels] */
+    const weight_t *weights; /* of four channels: [in_channels, 4] */
     const sum_t *bias;
 };
 
@@ -20,10 +20,11 @@ static void float_product_VARIANT(const struct float_product_VARIANT_params *p,
     (void)rows;
     (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
-        for (int32_t c = 0; c < p->out_channels; c += 4) {
-            sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            const int32_t channels = least_of(p->out_channels - c, 4);
-            float_dot_VARIANT(in, q->weights + c * p->in_channels, p->in_channels, p->in_channels, channels, sums);
+        for (int32_t c = 0; c < p->out_channels; c += 16) {
+            sum_t sums[16] = {0.0f};
+            const int32_t channels = least_of(p->out_channels - c, 16);
+            const weight_t *const weights = q->weights + c * p->in_channels;
+            float_dot_VARIANT(in, weights, p->in_channels, 0, p->in_channels, channels, sums);
             float_bounded_VARIANT(sums, q->bias + c, channels, p->least, p->most, out + c);
         }
         in += p->in_channels;

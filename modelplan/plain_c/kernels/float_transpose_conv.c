@@ -11,17 +11,17 @@ struct float_transpose_conv_VARIANT_params {
 };
 
 struct float_transpose_conv_VARIANT_tables {
-    const weight_t *weights; /* [out_channels, kernel_height, kernel_width, in_channels] */
+    const weight_t *weights; /* of four channels: [kernel_height, kernel_width, in_channels, 4] */
     const sum_t *bias;
 };
 
-/* The sums of up to 4 channels from c on at one place. */
+/* The sums of up to 16 channels from c on at one place. */
 static void float_transpose_conv_VARIANT_sums(const struct float_transpose_conv_VARIANT_params *p,
                                               const struct float_transpose_conv_VARIANT_tables *q, const element_t *in,
                                               int32_t rows, int32_t y, int32_t x, int32_t c, int32_t channels,
                                               sum_t *sums)
 {
-    const int32_t pitch = p->kernel_height * p->kernel_width * p->in_channels;
+    const int32_t size = p->kernel_height * p->kernel_width * p->in_channels;
     for (int32_t i = p->kernel_height - 1; i >= 0; i--) {
         const int32_t top = y - i;
         if (top < 0 || top % p->stride_height != 0 || top / p->stride_height >= rows) {
@@ -31,8 +31,9 @@ static void float_transpose_conv_VARIANT_sums(const struct float_transpose_conv_
             const int32_t left = x - j;
             if (left >= 0 && left % p->stride_width == 0 && left / p->stride_width < p->in_width) {
                 const int32_t place = top / p->stride_height * p->in_width + left / p->stride_width;
-                const weight_t *const w = q->weights + c * pitch + (i * p->kernel_width + j) * p->in_channels;
-                float_dot_VARIANT(in + place * p->in_channels, w, pitch, p->in_channels, channels, sums);
+                const int32_t at = (i * p->kernel_width + j) * p->in_channels;
+                float_dot_VARIANT(in + place * p->in_channels, q->weights + c * size, size, at, p->in_channels, channels,
+                                  sums);
             }
         }
     }
@@ -45,9 +46,9 @@ static void float_transpose_conv_VARIANT(const struct float_transpose_conv_VARIA
     const int32_t first = p->pad_top + (p->before - above) * p->stride_height;
     for (int32_t y = 0; y < out_rows * p->group; y++) {
         for (int32_t x = 0; x < p->out_width; x++) {
-            for (int32_t c = 0; c < p->out_channels; c += 4) {
-                sum_t sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-                const int32_t channels = least_of(p->out_channels - c, 4);
+            for (int32_t c = 0; c < p->out_channels; c += 16) {
+                sum_t sums[16] = {0.0f};
+                const int32_t channels = least_of(p->out_channels - c, 16);
                 float_transpose_conv_VARIANT_sums(p, q, in, rows, y + first, x + p->pad_left, c, channels, sums);
                 float_bounded_VARIANT(sums, q->bias + c, channels, p->least, p->most, out + c);
             }

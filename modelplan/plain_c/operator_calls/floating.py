@@ -36,21 +36,25 @@ def _limits(r: OperatorReader) -> Parameters:
     return {"least": low, "most": high}
 
 
-def _constants(r: OperatorReader, channels: int) -> Parameters:
-    """Weights and biases."""
+def _constants(r: OperatorReader, channels: int, groups: int = 1, *, packed: bool = True) -> Parameters:
+    """Weights and biases; weights `packed` for each of the groups, or as they are."""
     types = {r.dtype(r.input(i)) for i in (1, 2) if r.has(i)}
     r.require(holds=types == {"float32"}, why=f"constants of types {', '.join(sorted(types))}")
     bias = r.constant(2).ravel() if r.has(2) else np.zeros(channels, np.float32)
     r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
-    return {"weights": _weights(r), "bias": const_table("bias", "float", bias)}
+    return {"weights": _weights(r, channels // groups if packed else 0), "bias": const_table("bias", "float", bias)}
 
 
-def _weights(r: OperatorReader) -> ConstTable:
-    """Operand 1, in the bits that the file has: 32, or 16 that a DEQUANTIZE would unpack."""
+def _weights(r: OperatorReader, channels: int) -> ConstTable:
+    """Operand 1, in the bits that the file has: 32, or 16 that a DEQUANTIZE would unpack.
+
+    Those of so many channels after the other are packed by fours; 0: none is.
+    """
     half = r.half(1)
-    if half is not None:
-        return const_table("weights", "uint16_t", half.view(np.uint16))
-    return const_table("weights", "float", r.constant(1))
+    numbers = half.view(np.uint16) if half is not None else r.constant(1)
+    parts = numbers.reshape(-1, channels, numbers.size // numbers.shape[0]) if channels else ()
+    packed = [part[c : c + 4].T.ravel() for part in parts for c in range(0, channels, 4)]
+    return const_table("weights", "float" if half is None else "uint16_t", np.concatenate(packed) if packed else numbers)
 
 
 def _variant(r: OperatorReader) -> str:
@@ -69,7 +73,7 @@ def float_convolution(r: OperatorReader) -> COperator:
     r.require(holds=fits and (depthwise or groups * shape[3] == depth), why=f"weights of shape {list(shape)}")
     axes = windows_of(r)
     parameters: Parameters = {
-        **_constants(r, channels),
+        **_constants(r, channels, groups, packed=not depthwise),
         **windowed_geometry(r, axes),
         "depthwise": int(depthwise),
         "out_channels": channels,
@@ -102,7 +106,7 @@ def float_transposed(r: OperatorReader) -> COperator:
     bias = r.constant(3).ravel() if r.has(3) else np.zeros(channels, np.float32)
     r.require(holds=bias.size == channels, why=f"{bias.size} biases for {channels} channels")
     parameters: Parameters = {
-        "weights": _weights(r),
+        "weights": _weights(r, channels),
         "bias": const_table("bias", "float", bias),
         **_limits(r),
     }
