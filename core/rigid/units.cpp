@@ -1,11 +1,16 @@
 #include "units.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace modelplan::rigid {
 namespace {
@@ -14,10 +19,6 @@ using Pair = std::pair<std::size_t, std::size_t>;
 
 std::int64_t modulo(std::int64_t value, std::int64_t step) { return (value % step + step) % step; }
 
-// What facts allow two buffers although they live together: offset(second) - offset(first) in [least, most].
-struct Allowed {
-  std::int64_t least, most;
-};
 using AllowedPairs = std::map<Pair, Array<Allowed>>;
 
 AllowedPairs allowed_pairs(const Problem& p) {
@@ -62,18 +63,93 @@ void merge(Array<Gap>& gaps) {
   gaps.resize(kept);
 }
 
-// Gaps of a pair of units while they are found: rows of two maps forbid mostly what others did, so they are merged
-// whenever they have doubled.
-struct Growing {
-  Array<Gap> gaps;
-  std::size_t merged = 0;
+// A buffer about which there are facts beside another one.
+struct Partner {
+  std::size_t buffer;
+  const Array<Allowed>* allowed;
+};
 
-  void shorten() {
-    constexpr std::size_t kFew = 64;
-    if (gaps.size() < 2 * merged + kFew) return;
-    merge(gaps);
-    merged = gaps.size();
+Array<Array<Partner>> partners_of(const AllowedPairs& facts, std::size_t count) {
+  Array<Array<Partner>> found(count);
+  for (const auto& [pair, allowed] : facts) {
+    found[pair.first].push_back({pair.second, &allowed});
+    found[pair.second].push_back({pair.first, &allowed});
   }
+  return found;
+}
+
+// Bytes [lo, hi) above the base of a unit.
+struct Bytes {
+  std::int64_t lo, hi;
+};
+
+// The buffers that are alive, as runs of bytes of each unit: thousands of rows side by side are one run.
+class Living {
+  using Death = std::pair<std::int64_t, std::size_t>;  // when, and which buffer
+
+ public:
+  Living(const Problem& problem, const Units& units)
+      : problem_(&problem), units_(&units), edges_(units.units.size()), alive_(problem.count(), 0) {}
+
+  bool is_alive(std::size_t buffer) const { return alive_[buffer] != 0; }
+  const std::set<std::size_t>& units() const { return living_; }
+
+  void add(std::size_t buffer) {
+    restore(buffer);
+    dying_.push({problem_->end[buffer], buffer});
+  }
+
+  void restore(std::size_t buffer) {
+    count(buffer, 1);
+    alive_[buffer] = 1;
+  }
+
+  void remove(std::size_t buffer) {
+    count(buffer, -1);
+    alive_[buffer] = 0;
+  }
+
+  void expire(std::int64_t now) {
+    for (; !dying_.empty() && dying_.top().first <= now; dying_.pop())
+      if (is_alive(dying_.top().second)) remove(dying_.top().second);
+  }
+
+  Array<Bytes> runs(std::size_t unit) const {
+    Array<Bytes> found;
+    std::int64_t depth = 0;
+    for (const auto& [at, change] : edges_[unit]) {
+      if (depth == 0) found.push_back({at, at});
+      depth += change;
+      found.back().hi = at;
+    }
+    return found;
+  }
+
+  // Whether any of these bytes are those of buffers that are alive.
+  bool covers(std::size_t unit, const Bytes& bytes) const {
+    return std::ranges::any_of(runs(unit), [&](const Bytes& run) { return run.lo < bytes.hi && bytes.lo < run.hi; });
+  }
+
+ private:
+  void count(std::size_t buffer, std::int64_t change) {
+    const std::size_t unit = units_->unit[buffer];
+    const auto step = [&](std::int64_t at, std::int64_t by) {
+      if ((edges_[unit][at] += by) == 0) edges_[unit].erase(at);
+    };
+    step(units_->delta[buffer], change);
+    step(units_->delta[buffer] + problem_->size[buffer], -change);
+    if (edges_[unit].empty())
+      living_.erase(unit);
+    else
+      living_.insert(unit);
+  }
+
+  const Problem* problem_;
+  const Units* units_;
+  Array<std::map<std::int64_t, std::int64_t>> edges_;  // by how much more buffers cover the bytes from there on
+  Array<char> alive_;
+  std::set<std::size_t> living_;
+  std::priority_queue<Death, std::vector<Death>, std::greater<>> dying_;
 };
 
 // (x, y) with a x + b y = gcd(a, b).
@@ -104,6 +180,13 @@ bool narrow(Unit& unit, std::int64_t base, std::int64_t step) {
 }
 
 }  // namespace
+
+void Growing::shorten() {
+  constexpr std::size_t kFew = 64;
+  if (gaps.size() < 2 * merged + kFew) return;
+  merge(gaps);
+  merged = gaps.size();
+}
 
 bool forbids(const Array<Gap>& gaps, std::int64_t distance) {
   return std::ranges::any_of(gaps, [=](const Gap& gap) { return gap.lo < distance && distance < gap.hi; });
@@ -155,68 +238,60 @@ void Units::join(const Problem& problem, std::size_t b) {
 // Each pair of buffers that live together, or must not share bytes anyway, forbids distances of their units.
 void Units::find_gaps(const Problem& p) {
   const AllowedPairs facts = allowed_pairs(p);
-  Array<char> has_facts(p.count(), 0);
-  for (const auto& [pair, ranges] : facts) has_facts[pair.first] = has_facts[pair.second] = 1;
-  Array<std::map<std::size_t, Growing>> pairs(units.size());
-  const auto allowed_of = [&](std::size_t i, std::size_t j) -> const Array<Allowed>* {
-    if (has_facts[i] == 0 || has_facts[j] == 0) return nullptr;
-    const auto fact = facts.find(std::minmax(i, j));
-    return fact == facts.end() ? nullptr : &fact->second;
-  };
-  // Forbids what i and j of units in this order, or of one in the order of their numbers, must not do.
-  const auto forbid = [&](std::size_t i, std::size_t j, const Array<Allowed>* allowed, Array<Gap>& out) {
-    Array<Allowed> turned;
-    if (allowed != nullptr && i > j) {
-      for (const Allowed& range : *allowed) turned.push_back({-range.most, -range.least});
-      std::sort(turned.begin(), turned.end(), [](const Allowed& a, const Allowed& b) { return a.least < b.least; });
-      allowed = &turned;
-    }
-    // offset(j) - offset(i) between -size(j) and size(i) shares bytes; moved from distances of offsets to those of
-    // bases
-    append(-p.size[j], p.size[i], delta[i] - delta[j], allowed, out);
-  };
-  const auto forbid_inside = [&](std::size_t i, std::size_t j, const Array<Allowed>* allowed) {
-    Array<Gap> own;
-    if (delta[i] < delta[j] + p.size[j] && delta[j] < delta[i] + p.size[i])
-      forbid(std::min(i, j), std::max(i, j), allowed, own);
-    possible = possible && !forbids(own, 0);
-  };
-  Array<std::size_t> order, living;  // units with buffers that are alive
-  Array<Array<std::size_t>> alive(units.size());
+  const Array<Array<Partner>> partners = partners_of(facts, p.count());
+  PairGaps pairs(units.size());
+  Array<std::size_t> order;
   for (std::size_t b = 0; b < p.count(); ++b)
     if (p.size[b] > 0) order.push_back(b);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p.start[a] < p.start[b]; });
+  Living living(p, *this);
   for (const std::size_t j : order) {
-    const std::size_t mine = unit[j];
-    std::erase_if(living, [&](std::size_t other) {
-      std::erase_if(alive[other], [&](std::size_t i) { return p.end[i] <= p.start[j]; });
-      return alive[other].empty();
-    });
-    for (const std::size_t other : living) {
-      if (other == mine) {
-        for (const std::size_t i : alive[mine]) forbid_inside(i, j, allowed_of(i, j));
-        continue;
-      }
-      Growing& found = pairs[std::min(mine, other)][std::max(mine, other)];
-      for (const std::size_t i : alive[other]) {
-        const Array<Allowed>* allowed = allowed_of(i, j);
-        other < mine ? forbid(i, j, allowed, found.gaps) : forbid(j, i, allowed, found.gaps);
-      }
-      found.shorten();
+    living.expire(p.start[j]);
+    Array<Partner> met;  // what facts are about that is alive
+    std::ranges::copy_if(partners[j], std::back_inserter(met),
+                         [&](const Partner& other) { return living.is_alive(other.buffer); });
+    for (const Partner& other : met) {
+      living.remove(other.buffer);
+      forbid(p, other.buffer, j, other.allowed, pairs);
     }
-    if (alive[mine].empty()) living.push_back(mine);
-    alive[mine].push_back(j);
+    possible = possible && !living.covers(unit[j], {delta[j], delta[j] + p.size[j]});
+    for (const std::size_t other : living.units())
+      if (other != unit[j]) {
+        Growing& found = pairs[std::min(unit[j], other)][std::max(unit[j], other)];
+        for (const Bytes& bytes : living.runs(other)) {
+          const Gap gap{bytes.lo - delta[j] - p.size[j], bytes.hi - delta[j]};
+          found.gaps.push_back(other < unit[j] ? gap : Gap{-gap.hi, -gap.lo});
+        }
+        found.shorten();
+      }
+    for (const Partner& other : met) living.restore(other.buffer);
+    living.add(j);
   }
   for (std::size_t k = 0; k < p.left.size(); ++k) {
     const std::size_t a = as_size(p.left[k]), b = as_size(p.right[k]);
-    if (a != b && p.size[a] > 0 && p.size[b] > 0 && !meet_in_time(p, a, b)) {
-      if (unit[a] == unit[b])
-        forbid_inside(a, b, nullptr);
-      else
-        forbid(unit[a] < unit[b] ? a : b, unit[a] < unit[b] ? b : a, nullptr,
-               pairs[std::min(unit[a], unit[b])][std::max(unit[a], unit[b])].gaps);
-    }
+    if (a != b && p.size[a] > 0 && p.size[b] > 0 && !meet_in_time(p, a, b)) forbid(p, a, b, nullptr, pairs);
   }
+  note_neighbours(pairs);
+}
+
+// Forbids what two buffers must not do: distances of their units, or any placement where they are of one unit.
+void Units::forbid(const Problem& p, std::size_t a, std::size_t b, const Array<Allowed>* allowed, PairGaps& pairs) {
+  const auto [first, second] = std::minmax(a, b);
+  const bool one = unit[a] == unit[b], turned = unit[second] < unit[first];
+  if (one && (delta[a] >= delta[b] + p.size[b] || delta[b] >= delta[a] + p.size[a])) return;
+  // offset(second) - offset(first) between -size(second) and size(first) shares bytes; moved from distances of offsets
+  // to those of bases
+  Array<Gap> gaps;
+  append(-p.size[second], p.size[first], delta[first] - delta[second], allowed, gaps);
+  if (one) {
+    possible = possible && !forbids(gaps, 0);
+    return;
+  }
+  Array<Gap>& found = pairs[std::min(unit[a], unit[b])][std::max(unit[a], unit[b])].gaps;
+  for (const Gap& gap : gaps) found.push_back(turned ? Gap{-gap.hi, -gap.lo} : gap);
+}
+
+void Units::note_neighbours(PairGaps& pairs) {
   neighbours.resize(units.size());
   for (std::size_t a = 0; a < units.size(); ++a)
     for (auto& [b, found] : pairs[a]) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 
 #include "../problem.hpp"
 
@@ -46,6 +47,23 @@ struct Unit {
 // Whether a distance lies within one of the gaps.
 bool forbids(const Array<Gap>& gaps, std::int64_t distance);
 
+// What facts allow two buffers although they live together: offset(second) - offset(first) in [least, most].
+struct Allowed {
+  std::int64_t least, most;
+};
+
+// Gaps of a pair of units while they are found: rows of two maps forbid mostly what others did, so they are merged
+// whenever they have doubled.
+struct Growing {
+  Array<Gap> gaps;
+  std::size_t merged = 0;
+
+  void shorten();
+};
+
+// For each unit its gaps with later ones.
+using PairGaps = Array<std::map<std::size_t, Growing>>;
+
 // Units by number: groups first, by their numbers, then the buffers in none.
 struct Units {
   Array<Unit> units;
@@ -61,6 +79,8 @@ struct Units {
   void number(const Problem& problem);
   void join(const Problem& problem, std::size_t buffer);
   void find_gaps(const Problem& problem);
+  void forbid(const Problem& problem, std::size_t a, std::size_t b, const Array<Allowed>* allowed, PairGaps& pairs);
+  void note_neighbours(PairGaps& pairs);
   void check_pins();
 };
 
