@@ -54,7 +54,8 @@ def _weights(r: OperatorReader, channels: int) -> ConstTable:
     numbers = half.view(np.uint16) if half is not None else r.constant(1)
     parts = numbers.reshape(-1, channels, numbers.size // numbers.shape[0]) if channels else ()
     packed = [part[c : c + 4].T.ravel() for part in parts for c in range(0, channels, 4)]
-    return const_table("weights", "float" if half is None else "uint16_t", np.concatenate(packed) if packed else numbers)
+    numbers = np.concatenate(packed) if packed else numbers
+    return const_table("weights", "float" if half is None else "uint16_t", numbers)
 
 
 def _variant(r: OperatorReader) -> str:
