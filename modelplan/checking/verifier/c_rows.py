@@ -71,16 +71,25 @@ class _RowReplay:
     #: What `_found_rule` said of an operator, by its number, and a position of its operands.
     _rules: dict[tuple[int, int], RowReads | None] = field(default_factory=dict, init=False)
     _whole_runs: dict[int, dict[int, Run]] = field(default_factory=dict, init=False)
+    _maps: dict[int, MapRows] = field(default_factory=dict, init=False)
+    _made_of: dict[tuple[int, int], MapRows] = field(default_factory=dict, init=False)
+    #: The number of the first byte of each tensor that was met, and how many bytes have one.
+    _firsts: dict[int, int] = field(default_factory=dict, init=False)
+    _numbered: int = field(default=0, init=False)
+    #: The first column that a rule reads and the one behind the last, by the rule and the columns that are computed.
+    _columns: dict[tuple[int, Span | None], Span] = field(default_factory=dict, init=False)
 
     @cached_property
-    def owner(self) -> npt.NDArray[np.int32]:
-        """For each byte of the buffer the tensor that it is a part of."""
-        return np.full(self.program.nbytes, _NOTHING, dtype=np.int32)
-
-    @cached_property
-    def position(self) -> npt.NDArray[np.int64]:
-        """For each byte of the buffer where in that tensor it stands."""
+    def content(self) -> npt.NDArray[np.int64]:
+        """For each byte of the buffer the number of the byte that stands there."""
         return np.full(self.program.nbytes, _NOTHING, dtype=np.int64)
+
+    def _byte(self, tensor: int, position: int) -> int:
+        """The number of a byte of a tensor, or of what it is a view of."""
+        root = self.roots.get(tensor, tensor)
+        if root not in self._firsts:
+            self._firsts[root], self._numbered = self._numbered, self._numbered + self._size(root)
+        return self._firsts[root] + position
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -108,14 +117,19 @@ class _RowReplay:
         return nbytes(cell.coding.dtype, cell.shape)
 
     def _map(self, tensor: int) -> MapRows:
-        return map_rows(self.cells[tensor], self._size(tensor))
+        if tensor not in self._maps:
+            self._maps[tensor] = map_rows(self.cells[tensor], self._size(tensor))
+        return self._maps[tensor]
 
     def _made(self, call: KernelCall, tensor: int) -> MapRows:
         """The rows of a result that are made at a time; those of its map where nothing is read but constants."""
-        op = self.source.parts[0].ops[call.operator]
-        if not any(t >= 0 and self._is_computed(t) for t in op.inputs):
-            return self._map(tensor)
-        return made_rows(op, self._operands(op), self.cells[tensor], self._size(tensor))
+        key = call.operator, tensor
+        if key not in self._made_of:
+            op, computed = self.source.parts[0].ops[call.operator], self._is_computed
+            reads = any(t >= 0 and computed(t) for t in op.inputs)
+            cell, size = self.cells[tensor], self._size(tensor)
+            self._made_of[key] = made_rows(op, self._operands(op), cell, size) if reads else self._map(tensor)
+        return self._made_of[key]
 
     def _broken(self, why: str) -> BrokenPlanError:
         return BrokenPlanError(f"{self.place}: {why}" if self.place else why)
@@ -163,27 +177,31 @@ class _RowReplay:
         return slice(first, first + count)
 
     def _write(self, tensor: int, first: int, address: int, count: int) -> None:
-        span = self._span(address, count)
-        self.owner[span] = self.roots.get(tensor, tensor)
-        self.position[span] = np.arange(first, first + count)
+        number = self._byte(tensor, first)
+        self.content[self._span(address, count)] = np.arange(number, number + count)
 
     def _expect(self, tensor: int, first: int, address: int, count: int) -> None:
         """Checks that bytes [first, first + count) of a tensor stand at an address."""
         span = self._span(address, count)
-        wanted = np.arange(first, first + count)
-        right = (self.owner[span] == self.roots.get(tensor, tensor)) & (self.position[span] == wanted)
+        number = self._byte(tensor, first)
+        right = self.content[span] == np.arange(number, number + count)
         if not right.all():
             at = int(np.argmin(right))
-            owner = int(self.owner[span][at])
-            content = "nothing" if owner < 0 else f"byte {int(self.position[span][at])} of {self.cells[owner].label}"
+            content = self._described(int(self.content[span][at]))
             raise self._broken(
                 f"byte {first + at} of {self.cells[tensor].label} is not at {address + at}, but {content}"
             )
 
+    def _described(self, number: int) -> str:
+        """Which byte a number stands for, in words."""
+        if number < 0:
+            return "nothing"
+        first, owner = max((first, t) for t, first in self._firsts.items() if first <= number and self._size(t))
+        return f"byte {number - first} of {self.cells[owner].label}"
+
     def _shift(self, step: ValueShift) -> None:
         source, target = self._span(step.address, step.nbytes), self._span(step.to, step.nbytes)
-        self.owner[target] = self.owner[source].copy()
-        self.position[target] = self.position[source].copy()
+        self.content[target] = self.content[source].copy()
 
     def _arrive(self, step: RowsArrival) -> None:
         tensor = self.source.parts[0].inputs[0]
@@ -267,7 +285,7 @@ class _RowReplay:
             end = write.address + self._written_bytes(call, write)
             if write.address < span.stop and span.start < end:
                 raise self._broken(f"writes {self.cells[write.tensor].label} over its working memory")
-        self.owner[span] = _NOTHING
+        self.content[span] = _NOTHING
 
     def _written_bytes(self, call: KernelCall, write: RowsWritten) -> int:
         """The bytes from a result's address to the end of what a call computes."""
@@ -315,11 +333,19 @@ class _RowReplay:
 
     def _check_working_memory(self, op: Operation, call: KernelCall, rule: RowReads) -> None:
         """Checks that four channels of what a convolution hands on have room for the windows of some columns."""
-        columns = rule.columns[slice(*call.columns) if call.columns else slice(None)] if rule.columns else ()
-        taken = {c for window in columns for c in window if c != EDGE}
-        needed = 4 * max(map(len, rule.rows)) * (max(taken, default=0) - min(taken, default=0) + 1)
+        left, right = self._read_columns(call, rule)
+        needed = 4 * max(map(len, rule.rows)) * max(right - left, 1)
         if self.program.scratch.get(op.number, 0) < needed:
             raise self._broken(f"has less than {needed} bytes of working memory")
+
+    def _read_columns(self, call: KernelCall, rule: RowReads) -> Span:
+        """The first column that a call reads by a rule, and the one behind the last."""
+        key = id(rule), call.columns
+        if key not in self._columns:
+            columns = rule.columns[slice(*call.columns) if call.columns else slice(None)] if rule.columns else ()
+            taken = {c for window in columns for c in window if c != EDGE}
+            self._columns[key] = (min(taken), max(taken) + 1) if taken else (0, 0)
+        return self._columns[key]
 
     def _check_extents(self, call: KernelCall, rules: list[RowReads | None]) -> None:
         """Checks that rows and columns of the call are some of the result's, and all where it is computed whole."""
@@ -409,12 +435,8 @@ class _RowReplay:
 
     def _window(self, call: KernelCall, operand: RowsRead, rule: RowReads, row: int) -> Iterator[tuple[int, int, int]]:
         """(first byte, address, bytes) of what a row of the result reads of an operand, as the kernel looks for it."""
-        shape, columns = self._map(operand.tensor), rule.columns
-        left, right = 0, shape.columns
-        if columns:
-            computed = slice(*call.columns) if call.columns else slice(None)
-            taken = {c for window in columns[computed] for c in window if c != EDGE}
-            left, right = (min(taken), max(taken) + 1) if taken else (0, 0)
+        shape = self._map(operand.tensor)
+        left, right = self._read_columns(call, rule) if rule.columns else (0, shape.columns)
         for tap, place in enumerate(rule.rows[call.writes[0].first + row]):
             at = row * rule.stride - operand.above + tap * rule.dilation
             there = 0 <= at < operand.rows

@@ -81,7 +81,7 @@ def execute_on_tflm(
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
     heads: list[int] = []
-    plain = for_reference_kernels(rewritten.model, kernels)
+    plain = for_reference_kernels(rewritten.model, kernels, (rewritten, compared))
     unplanned = plain is not rewritten.model
     rewritten = replace(rewritten, model=plain)
 
@@ -110,17 +110,24 @@ def execute_on_tflm(
     return Executed(f"{said}, {head}, tflite-micro {tflm_version()}", what, not unplanned)
 
 
-def for_reference_kernels(model: FileModel, kernels: str) -> FileModel:
-    """The file as TFLM's own kernels can run it: without its plan where that holds for `kernels` only."""
+def for_reference_kernels(model: FileModel, kernels: str, followed: tuple[Source, Compared] | None = None) -> FileModel:
+    """The file as TFLM's own kernels can run it: without its plan where that holds for `kernels` only.
+
+    `followed` is the file with its rows, where these were compared with another one's already.
+    """
     if kernels == "reference":
         return model
-    source = read_source(model)
     try:
-        compared = compare_rows(source, source, own_kernels(kernels))
+        source, compared = followed or _followed(read_source(model), kernels)
         replay_memory(source, compared.rewritten, compared.catalogue)
     except (Fault, Unproved, BrokenPlanError):
         return read_tflite(planner.without_plan(model.data), model.name)
     return model
+
+
+def _followed(source: Source, kernels: str) -> tuple[Source, Compared]:
+    """A file with its rows, compared with its own."""
+    return source, compare_rows(source, source, own_kernels(kernels))
 
 
 def execute_on_litert(
