@@ -177,9 +177,12 @@ class AddressBuckets {
  public:
   AddressBuckets(const Problem& problem, const Array<std::int64_t>& offsets)
       : problem_(problem), extra_(problem), offsets_(offsets) {
-    std::int64_t top = 0;
-    for (std::size_t b = 0; b < offsets.size(); ++b) top = std::max(top, end(b));
-    height_ = std::max<std::int64_t>(1, top / 4096);
+    std::int64_t top = 0, mean = 0;
+    for (std::size_t b = 0; b < offsets.size(); ++b) {
+      top = std::max(top, end(b));
+      mean += problem.size[b] / std::ssize(offsets);
+    }
+    height_ = std::max({std::int64_t{1}, top / 4096, mean});  // on average a buffer touches two stretches
     for (std::size_t b = 0; b < offsets.size(); ++b) add(b);
   }
 
