@@ -10,6 +10,7 @@ no name is read twice. LiteRT 2.3.0 does it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,11 +22,15 @@ from modelplan.primitives.number_types import BITS
 
 @dataclass(slots=True)
 class _ClassFacts:
-    """What is known of the first `count` tensors of a class: whether one must last, the last step that reads one."""
+    """What is known of the first `count` tensors of a class: whether one must last, and who reads one.
+
+    `reads` are the tensors with their readers, `latest` the last step of each of them and those before it.
+    """
 
     count: int = 0
     lasts: bool = False
-    last_read: int = -1
+    reads: list[tuple[int, int]] = field(default_factory=list)
+    latest: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -55,7 +60,9 @@ class SharingContext:
             class_facts.lasts = class_facts.lasts or _lasting(self, member) != ""
             if self.position is not None:
                 for reader in self.graph.readers[member]:
-                    class_facts.last_read = max(class_facts.last_read, self.position[reader])
+                    before = class_facts.latest[-1] if class_facts.latest else -1
+                    class_facts.latest.append(max(before, self.position[reader]))
+                    class_facts.reads.append((member, reader))
         return class_facts
 
 
@@ -181,13 +188,10 @@ def _read_later(context: SharingContext, index: int, x: int) -> str:
     """Whether the class still has readers, or writers, after the operator: what the order decides."""
     if context.position is None:
         return ""
-    step = context.position[index]
-    if context.facts_of(x).last_read <= step:
+    step, known = context.position[index], context.facts_of(x)
+    first = bisect_right(known.latest, step)
+    if first == len(known.latest):
         return ""
-    for t in context.classes.of(x):
-        for reader in context.graph.readers[t]:
-            later = context.position[reader]
-            if later > step:
-                name = context.graph.tensors[t].name
-                return f"3: {context.graph.label(reader)} reads {name!r} of the same bytes at step {later}"
-    return ""
+    t, reader = known.reads[first]
+    name = context.graph.tensors[t].name
+    return f"3: {context.graph.label(reader)} reads {name!r} of the same bytes at step {known.latest[first]}"

@@ -82,7 +82,7 @@ def _keeper(plan: Plan, buffer: Buffer) -> tuple[int, str, str]:
     if not plan.schedule.order:
         return last, "no operator", "nothing reads it"
     op = graph.ops[plan.schedule.order[last]]
-    read = [t for t in tensors if t in op.reads]
+    read = [t for t in tensors if t in op.inputs]
     if not read:
         return last, op_at(plan, last), "writes it, and nothing reads it"
     first = tensors[0] if len(tensors) == 1 else read[0]
