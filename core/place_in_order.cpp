@@ -46,6 +46,7 @@ class Placer {
         adjacency_(problem),
         fit_(fit),
         placed_(problem.start, problem.end),
+        lists_(problem.count() <= kListed && adjacency_.overlaps.empty() && adjacency_.conflicts.empty()),
         offset_(problem.count(), kUnplaced) {}
 
   Array<std::int64_t> run(Ints order) {
@@ -59,7 +60,10 @@ class Placer {
  private:
   void put(std::size_t buffer, std::int64_t offset) {
     offset_[buffer] = offset;
-    if (problem_.size[buffer] > 0) placed_.insert(buffer);  // an empty buffer blocks nothing
+    if (problem_.size[buffer] == 0) return;  // an empty buffer blocks nothing
+    placed_.insert(buffer);
+    if (lists_)
+      listed_.insert(std::ranges::upper_bound(listed_, offset, {}, [&](std::size_t b) { return offset_[b]; }), buffer);
   }
 
   std::int64_t find(std::size_t buffer) {
@@ -84,7 +88,15 @@ class Placer {
   }
 
   void collect_blocked(std::size_t buffer) {
+    // Where the buffer before met many, going through all by address is faster than sorting those that this one meets.
+    const bool many = lists_ && blocked_.size() >= listed_.size() / kMany;
     blocked_.clear();
+    if (many) {
+      for (const std::size_t other : listed_)
+        if (meet_in_time(problem_, buffer, other))
+          blocked_.push_back({offset_[other], offset_[other] + problem_.size[other]});
+      return;
+    }
     const auto block = [&](std::size_t other) {
       blocked_.push_back({offset_[other], offset_[other] + problem_.size[other]});
     };
@@ -107,10 +119,16 @@ class Placer {
     sort_by_address(blocked_, spare_, [](const Blocked& blocked) { return blocked.lo; });
   }
 
+  // Buffers up to which the placed ones are listed by address: what is moved for each is short then.
+  static constexpr std::size_t kListed = 1 << 14;
+  static constexpr std::size_t kMany = 8;
+
   const Problem& problem_;
   Adjacency adjacency_;
   Fit fit_;
   IntervalIndex placed_;
+  bool lists_;
+  Array<std::size_t> listed_;
   Array<std::int64_t> offset_;
   Array<Blocked> blocked_, spare_;
 };
