@@ -80,8 +80,9 @@ struct Operator {
   Array<Member> chain;
 };
 
-// Which pixels the readers of a value read, where one of them does not read all. Readers of the same pixels share a set,
-// and sets are bits of a number: `before[bits][i]` are the pixels in front of pixel i that some of these sets hold.
+// Which pixels the readers of a value read, where one of them does not read all. Readers of the same pixels share a
+// set, and sets are bits of a number: `before[bits][i]` are the pixels in front of pixel i that some of these sets
+// hold.
 struct ReadPixels {
   Array<std::pair<std::size_t, std::size_t>> readers;  // an operator of the order, and its set
   Bytes pixel_bytes = 0;
