@@ -319,8 +319,8 @@ def _tiled_rungs(
     most = goal.max_macs or inf, goal.max_time or inf
     search = TileSearch(model.rows, goal.pushed, *most, check)
     if goal.budget is None:
-        found = next(filter(None, (list(search.least(low, top)) for low, top in pairwise([0, *tops]))), [])
-        plans = {(t.stages, t.macs): t for t in found}.values()
+        lowest = next(filter(None, (list(search.least(low, top)) for low, top in pairwise([0, *tops]))), [])
+        plans = {(t.stages, t.macs): t for t in lowest}.values()
         tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
     else:
         tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
