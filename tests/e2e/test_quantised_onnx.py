@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
+from processors import kept_for_tiles
 
 from modelplan.planning.session_blocks import session_peak
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
@@ -19,9 +20,8 @@ from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measu
 
 pytest.importorskip("onnxruntime")
 
-#: Bytes that matrix products of integers keep for each thread from their first run on, and those beyond them of a
-#: processor that multiplies tiles (AMX), whose buffers are larger.
-_THREAD, _TILES = 40_000, 130_000
+#: Bytes that matrix products of integers keep for each thread from their first run on.
+_THREAD = 40_000
 #: Layers of a network: channels, window, stride and groups.
 Layers = list[tuple[int, int, int, int]]
 
@@ -43,12 +43,6 @@ def convolutions(path: Path, layers: Layers, *, channels: int = 3, size: int = 4
     nodes.append(helper.make_node("GlobalAveragePool", ["f"], ["y"]))
     shapes = {"x": [1, channels, size, size], "y": [1, made, 1, 1]}
     return saved(path, nodes, shapes, weights)
-
-
-def kept_for_tiles() -> int:
-    """What this processor keeps for each thread beyond what others do."""
-    facts = Path("/proc/cpuinfo")
-    return _TILES if facts.exists() and "amx_int8" in facts.read_text() else 0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import onnx
 import onnx_stripes
 import ort_files
 import pytest
+from processors import kept_for_tiles
 
 from modelplan import Graph, load
 from modelplan.formats import load_as_run
@@ -77,7 +78,7 @@ def test_each_reader_has_a_dequantize_linear_of_its_own(tmp_path: Path, name: st
 @pytest.mark.parametrize("form", ["qoperator-u8", "qoperator-s8"])
 def test_products_of_integers_keep_buffers_in_their_thread(tmp_path: Path, form: str) -> None:
     """Of each setting, whichever was measured before it."""
-    if "amx_int8" in (Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""):
+    if kept_for_tiles():
         pytest.skip("its buffers are those of processors that multiply tiles")
     assert ort_files.made(ort_files.MODELS / "resnet8.onnx", form, tmp_path) == ""
     path = tmp_path / "m.onnx"

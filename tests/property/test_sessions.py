@@ -12,6 +12,7 @@ import pytest
 import session_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processors import kept_for_tiles
 
 from modelplan.formats import load_as_run
 from modelplan.planning.session_blocks import session_peak, unknown_kernels
@@ -32,13 +33,14 @@ SETTINGS = [
 ]
 
 
-def check_near(expected: int, measured: int, settings: str) -> None:
+def check_near(expected: int, measured: int, settings: str, left_out: int = 0) -> None:
     """Below what was measured by no more than the margin of budgets covers, above by a little more."""
-    assert measured - expected <= 4096 + measured * 0.01, settings
+    assert measured - expected <= 4096 + measured * 0.01 + left_out, settings
     assert expected - measured <= max(8192, measured * 0.01), settings
 
 
-def check(path: Path, dims: tuple[str, ...] = ()) -> None:
+def check(path: Path, dims: tuple[str, ...] = (), left_out: int = 0) -> None:
+    """Of tensors each byte is predicted, but for so many that may be `left_out`."""
     graph = load_as_run(path, dims)
     shapes = {graph.tensors[t].name: graph.tensors[t].shape for t in graph.inputs}
     graph, extents = with_own_dequantised(graph, session_extents(str(path), graph))
@@ -46,9 +48,10 @@ def check(path: Path, dims: tuple[str, ...] = ()) -> None:
         need = predicted_heap(
             graph, ORT, arena=one.arena != "off", pattern=one.pattern, extents=extents, keep_outputs=one.keep_outputs
         )
-        assert (need.first_tensors, need.later_tensors) == (found.first, found.steady), one.described()
+        tensors = zip((need.first_tensors, need.later_tensors), (found.first, found.steady), strict=True)
+        assert all(0 <= measured - expected <= left_out for expected, measured in tensors), one.described()
         for expected, measured in zip((need.first, need.later), found.heap, strict=True):
-            check_near(expected, measured, one.described())
+            check_near(expected, measured, one.described(), left_out)
 
 
 @pytest.mark.slow
@@ -94,7 +97,7 @@ def test_the_projects_models(models: Path, name: str) -> None:
 def test_quantised_networks(tmp_path: Path, name: str) -> None:
     """Convolutions of integers keep their weights in the arena, in blocks of filters, where they are symmetric."""
     onnx.save(session_models.MAKERS["QDQ"][name](), tmp_path / "m.onnx")
-    check(tmp_path / "m.onnx")
+    check(tmp_path / "m.onnx", left_out=kept_for_tiles())
 
 
 @pytest.mark.slow
