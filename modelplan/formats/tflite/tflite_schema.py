@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 #: The element type of each TensorType number; also of those that the installed schema package does not name yet.
@@ -49,9 +52,7 @@ BODIES: dict[str, tuple[str, ...]] = {
 @cache
 def enumeration_names(enumeration: str) -> dict[int, str]:
     """The name of each number of an enumeration of the installed schema package."""
-    import tflite
-
-    return {number: name for name, number in vars(getattr(tflite, enumeration)).items() if isinstance(number, int)}
+    return {number: name for name, number in vars(table_class(enumeration)).items() if isinstance(number, int)}
 
 
 def builtin_name(number: int, deprecated: int) -> str:
@@ -62,21 +63,32 @@ def builtin_name(number: int, deprecated: int) -> str:
 
 @cache
 def table_class(name: str) -> Any:
-    """The class of the installed schema package for the tables called `name`."""
-    import tflite
+    """The class of the installed schema package for the tables or the enumeration called `name`."""
+    package = sys.modules.get("tflite")
+    return getattr(package, name) if package else _class_alone(name)
 
-    return getattr(tflite, name)
+
+def _class_alone(name: str) -> Any:
+    """A class from its own file: the package itself imports all of its two hundred."""
+    package = find_spec("tflite")
+    folders = package.submodule_search_locations if package else None
+    if not folders:
+        raise ModuleNotFoundError("No module named 'tflite'", name="tflite")
+    spec = spec_from_file_location(f"tflite.{name}", Path(folders[0]) / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
 
 
 def options_of(operator: Any) -> Any:
     """The option table of an operator as the schema's class for it, None where it has none that the schema knows."""
-    import tflite
-
     for field in ("BuiltinOptions", "BuiltinOptions2"):
         name = enumeration_names(field).get(getattr(operator, f"{field}Type")())
         table = getattr(operator, field)() if name and name != "NONE" else None
         if name and table is not None:
-            options = getattr(tflite, name)()
+            options = table_class(name)()
             options.Init(table.Bytes, table.Pos)
             return options
     return None

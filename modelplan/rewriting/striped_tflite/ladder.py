@@ -12,6 +12,8 @@ from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
 from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
+from modelplan.formats.tflite import tflite_schema as schema
+from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
 from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph, Kind
 from modelplan.ops import facts
@@ -409,15 +411,6 @@ class _Climb:
 
 def same_scale(data: bytes) -> Callable[[int, int], bool]:
     """Whether two tensors of the main graph of a .tflite file have the same scales and zero points."""
-    import tflite
-
-    subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
-
-    def scale(t: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        table = subgraph.Tensors(t).Quantization()
-        if table is None:
-            return (), ()
-        scales = tuple(table.Scale(i) for i in range(table.ScaleLength()))
-        return scales, tuple(table.ZeroPoint(i) for i in range(table.ZeroPointLength()))
-
-    return lambda a, b: scale(a) == scale(b)
+    file = TfliteFile(data)
+    scales = QuantisationScales(file, file.slots(file.subgraph(0), schema.SUBGRAPH_TENSORS))
+    return lambda a, b: scales.of(a) == scales.of(b)
