@@ -44,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words and words[0] not in MODULES and _is_file(words[0]):
         words.insert(0, "analyze")
     known = words and words[0] in MODULES
+    if arguments is None and known:
+        from modelplan.primitives.copied_programs import allow_copied_programs  # here, since it takes time to import
+
+        allow_copied_programs()
     try:
         code = _closed_output() or _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))
     except Exception as problem:

@@ -17,10 +17,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from threading import Event, Lock, Timer
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from modelplan.primitives.copied_processes import send, start_copy
+from modelplan.primitives.copied_programs import CopiedProgram, can_copy_programs
 
+_Process: TypeAlias = "subprocess.Popen[bytes] | CopiedProgram"
 #: Seconds that a process may take until it has imported what it needs.
 _STARTING = 300
 
@@ -45,23 +47,23 @@ class NoAnswerError(Exception):
 class AnsweringProcess:
     """Runs `program`, arguments of Python such as ("-m", "a.module"), from `start` or the first question on.
 
-    Where the process has ended, the next question starts it again. What it prints to standard error goes to `log`.
+    Where the process has ended, the next question starts it again. What it prints to standard error goes to `log`,
+    if there is one.
     """
 
     def __init__(
-        self, *program: str, environment: Mapping[str, str] | None = None, log: IO[bytes] | int = subprocess.DEVNULL
+        self, *program: str, environment: Mapping[str, str] | None = None, log: IO[bytes] | None = None
     ) -> None:
-        # -P keeps the program's own folder off the path: its neighbours would shadow other packages.
-        self._command, self._log = (sys.executable, "-P", *program), log
+        self._program, self._log = program, log
         self._environment = environment or {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: _Process | None = None
         self._ready = self._ended = False
 
     def running(self) -> bool:
         """Whether the process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> _Process:
         """The process, which is started if it does not run.
 
         Raises:
@@ -72,15 +74,22 @@ class AnsweringProcess:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.stop()
-        self._process = subprocess.Popen(  # noqa: S603  this Python
-            self._command,
+        self._process = self._begun()
+        return self._process
+
+    def _begun(self) -> _Process:
+        """A new process: a copy of this one where that can be, unless libraries have to find another environment."""
+        if can_copy_programs() and not self._environment:
+            return CopiedProgram(self._program, self._log)
+        # -P keeps the program's own folder off the path: its neighbours would shadow other packages.
+        return subprocess.Popen(  # noqa: S603  this Python
+            (sys.executable, "-P", *self._program),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._log,
+            stderr=self._log or subprocess.DEVNULL,
             env={**os.environ, **self._environment},
             start_new_session=True,  # Ctrl-C is for the process that asks
         )
-        return self._process
 
     def ask(self, question: object, seconds: float | None = None) -> Any:
         """The process's answer; after `seconds` by the clock it is stopped. Its start takes none of them.
@@ -142,6 +151,11 @@ def ask_isolated(program: tuple[str, ...], question: object, seconds: float) -> 
                 process.stop()
 
 
+def start_isolated(program: tuple[str, ...]) -> None:
+    """Starts the process that `ask_isolated` asks, so that it is ready sooner."""
+    _process_of(program, os.getpid())[0].start()
+
+
 @cache
 def _process_of(program: tuple[str, ...], asker: int) -> tuple[AnsweringProcess, IO[bytes], Lock]:  # noqa: ARG001
     """The process that runs a program, its log and its lock; a copy of this process is another `asker`."""
@@ -157,7 +171,7 @@ def _text(log: IO[bytes]) -> str:
     return log.read().decode(errors="replace")
 
 
-def _receive(process: subprocess.Popen[bytes], seconds: float | None, *questions: object) -> tuple[bool, Any]:
+def _receive(process: _Process, seconds: float | None, *questions: object) -> tuple[bool, Any]:
     """What the process sends next, after it was sent the questions."""
     late = Event()
 
@@ -184,12 +198,12 @@ def _receive(process: subprocess.Popen[bytes], seconds: float | None, *questions
         timer.cancel()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: _Process) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
 
 
-def _exit_code(process: subprocess.Popen[bytes]) -> int:
+def _exit_code(process: _Process) -> int:
     """The exit code of a process that ends; one that closed its output and goes on is stopped."""
     try:
         return process.wait(_ENDING)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelplan.primitives.answering import NoAnswerError, ask_isolated
+from modelplan.primitives.answering import NoAnswerError, ask_isolated, start_isolated
 
 INSTALL = "pip install 'modelplan[verify]'"
 
@@ -30,6 +30,11 @@ class LiteRTError(Exception):
 def litert_installed() -> bool:
     """Whether the package ai-edge-litert is installed."""
     return find_spec("ai_edge_litert") is not None
+
+
+def start_litert() -> None:
+    """Starts the process that runs models, where it does not run yet."""
+    start_isolated(_PROGRAM)
 
 
 def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = _SECONDS) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelplan.primitives.answering import NoAnswerError, ask_isolated
+from modelplan.primitives.answering import NoAnswerError, ask_isolated, start_isolated
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.version import installed_version
 
@@ -63,6 +63,11 @@ def installed() -> bool:
 def tflm_version() -> str:
     """The wheel's version, or "not installed"."""
     return installed_version("tflite_micro") or "not installed"
+
+
+def start_tflm() -> None:
+    """Starts the process that runs models, where it does not run yet."""
+    start_isolated(_PROGRAM)
 
 
 def run_tflm(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from modelplan.answers.proof_outcomes import Verdict
+from modelplan.checking.verifier.litert import litert_installed, start_litert
 from modelplan.checking.verifier.rewrites.comparing import Compared, compare_rows
 from modelplan.checking.verifier.rewrites.contents import Fault, Unproved
 from modelplan.checking.verifier.rewrites.executing import ExecutionEffort, execute_on_litert, execute_on_tflm
@@ -16,6 +17,8 @@ from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.units import counted
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels.own_kernels import own_kernels
+from modelplan.runtimes.tflm.runner import installed as tflm_installed
+from modelplan.runtimes.tflm.runner import start_tflm
 
 NAMES = ("rows", "memory", "TFLM", "LiteRT")
 
@@ -47,6 +50,8 @@ def rewrite_levels(
         ModelError: a file holds what cannot be compared.
         RequestError: the files have other inputs or outputs, or seem to be swapped.
     """
+    if effort is not None:
+        _start_runtimes()
     before, after = read_source(original), read_source(rewritten)
     try:
         compared = compare_rows(before, after, own_kernels(kernels))
@@ -66,6 +71,14 @@ def rewrite_levels(
         litert = runtimes.submit(verdict_of, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
         verdicts = tflm.result(), litert.result()
     yield from verdicts
+
+
+def _start_runtimes() -> None:
+    """Starts the processes of the runtimes that are installed, before this one has threads."""
+    if tflm_installed():
+        start_tflm()
+    if litert_installed():
+        start_litert()
 
 
 def _counted(source: Source, compared: Compared) -> str:
