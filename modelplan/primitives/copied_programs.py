@@ -40,13 +40,13 @@ class CopiedProgram:
     """
 
     def __init__(self, program: tuple[str, ...], log: IO[bytes] | None) -> None:
-        (read_end, given), (told, write_end) = os.pipe(), os.pipe()
+        (read_end, questions), (answers, write_end) = os.pipe(), os.pipe()
         self.returncode: int | None = None
         self.pid = start_copy([lambda: _become(program, read_end, write_end, log)])
         os.close(read_end)
         os.close(write_end)
-        self.stdin: IO[bytes] = os.fdopen(given, "wb")
-        self.stdout: IO[bytes] = os.fdopen(told, "rb")
+        self.stdin: IO[bytes] = os.fdopen(questions, "wb")
+        self.stdout: IO[bytes] = os.fdopen(answers, "rb")
 
     def poll(self) -> int | None:
         """The exit code, None while it runs."""
