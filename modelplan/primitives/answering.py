@@ -199,8 +199,11 @@ def _receive(process: _Process, seconds: float | None, *questions: object) -> tu
 
 
 def _kill(process: _Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+    try:
+        with suppress(PermissionError):
+            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+    except ProcessLookupError:
+        process.kill()  # a copy that has no session of its own yet
 
 
 def _exit_code(process: _Process) -> int:

@@ -68,8 +68,9 @@ class CopiedProgram:
         return code
 
     def kill(self) -> None:
-        """Ends it."""
-        os.kill(self.pid, signal.SIGKILL)
+        """Ends it, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def _become(program: tuple[str, ...], read_end: int, write_end: int, log: IO[bytes] | None) -> None:
