@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from modelplan.answers.proof_outcomes import Verdict
 from modelplan.checking.verifier.litert import litert_installed, start_litert
@@ -66,6 +65,8 @@ def rewrite_levels(
     yield verdict
     if effort is None or verdict.outcome != "ok":
         return
+    from concurrent.futures import ThreadPoolExecutor  # here, since it takes time to import
+
     with ThreadPoolExecutor(2) as runtimes:  # TFLM runs in a process of its own, LiteRT without Python's lock
         tflm = runtimes.submit(verdict_of, NAMES[2], lambda: execute_on_tflm(before, after, compared, effort, kernels))
         litert = runtimes.submit(verdict_of, NAMES[3], lambda: execute_on_litert(before, after, compared, effort))
