@@ -21,7 +21,8 @@ PADDINGS = {0: "SAME", 1: "VALID"}
 
 #: Field numbers, by table; a model has MODEL_FIELDS fields, all but its version are references.
 MODEL_VERSION, MODEL_FIELDS = 0, 8
-MODEL_OPERATOR_CODES, MODEL_SUBGRAPHS, MODEL_BUFFERS, MODEL_METADATA = 1, 2, 4, 6
+MODEL_OPERATOR_CODES, MODEL_SUBGRAPHS, MODEL_BUFFERS, MODEL_METADATA, MODEL_SIGNATURES = 1, 2, 4, 6, 7
+SIGNATURE_INPUTS, SIGNATURE_OUTPUTS = 0, 1
 CODE_DEPRECATED_BUILTIN, CODE_CUSTOM, CODE_VERSION, CODE_BUILTIN = range(4)
 SUBGRAPH_TENSORS, SUBGRAPH_INPUTS, SUBGRAPH_OUTPUTS, SUBGRAPH_OPERATORS, SUBGRAPH_NAME = range(5)
 TENSOR_SHAPE, TENSOR_TYPE, TENSOR_BUFFER, TENSOR_NAME, TENSOR_QUANTISATION, TENSOR_VARIABLE = range(6)
@@ -80,6 +81,32 @@ def _class_alone(name: str) -> Any:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return getattr(module, name)
+
+
+def model_table(data: bytes) -> Any:
+    """The table of a whole model, as the schema's class for it."""
+    return table_class("Model").GetRootAs(data, 0)
+
+
+def tables_in(table: Any, field: int, name: str) -> list[Any]:
+    """The tables called `name` in the vector at a field of a table, or the only one there; none where it is absent.
+
+    The class of `table` would import all others to give them.
+    """
+    flat, kind = table._tab, table_class(name)  # noqa: SLF001 - of the library
+    at = flat.Offset(4 + 2 * field)
+    if not at:
+        return []
+    places = [flat.Vector(at) + 4 * i for i in range(flat.VectorLen(at))] if name in _LISTED else [flat.Pos + at]
+    tables = []
+    for place in places:
+        tables.append(kind())
+        tables[-1].Init(flat.Bytes, flat.Indirect(place))
+    return tables
+
+
+#: Tables that stand in vectors.
+_LISTED = {"SubGraph", "Tensor", "Operator", "SignatureDef", "TensorMap", "Metadata", "Buffer"}
 
 
 def options_of(operator: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from modelplan.checking.verifier.places import Use
+from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
 from modelplan.primitives.errors import ModelError
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
@@ -142,24 +143,24 @@ def read_source(model: FileModel) -> Source:
     """
     if isinstance(model, StatedNetwork):
         return Source(model.name, (_network_part(model),), model)
-    import tflite
-
     if model.compressed:
         raise ModelError(f"{model.name}: its weights are compressed, so they cannot be compared")
     if not model.subgraphs or not model.subgraphs[0].ops:
         raise ModelError(f"{model.name}: holds no operator")
-    table = tflite.Model.GetRootAs(model.data, 0)
     try:
-        return Source(model.name, tuple(_parts(model, table)), model)
+        return Source(model.name, tuple(_parts(model)), model)
     except (ValueError, IndexError, struct.error) as error:
         raise ModelError(f"{model.name}: not a TFLite model that can be read: {error}") from None
 
 
-def _parts(model: FileModel, table: Any) -> Iterator[SubgraphPart]:
-    for number, (subgraph, base) in enumerate(zip(model.subgraphs, model.firsts, strict=True)):
-        raw = table.Subgraphs(number)
-        cells = tuple(_cell(model, t, base + i, raw.Tensors(i)) for i, t in enumerate(subgraph.tensors))
-        ops = tuple(_operation(number, i, op, raw.Operators(i)) for i, op in enumerate(subgraph.ops))
+def _parts(model: FileModel) -> Iterator[SubgraphPart]:
+    tables = schema.tables_in(schema.model_table(model.data), schema.MODEL_SUBGRAPHS, "SubGraph")
+    for number, (subgraph, base, raw) in enumerate(zip(model.subgraphs, model.firsts, tables, strict=True)):
+        tensors = schema.tables_in(raw, schema.SUBGRAPH_TENSORS, "Tensor")
+        operators = schema.tables_in(raw, schema.SUBGRAPH_OPERATORS, "Operator")
+        both = zip(subgraph.tensors, tensors, strict=True), zip(subgraph.ops, operators, strict=True)
+        cells = tuple(_cell(model, t, base + i, table) for i, (t, table) in enumerate(both[0]))
+        ops = tuple(_operation(number, i, op, table) for i, (op, table) in enumerate(both[1]))
         yield SubgraphPart(cells, ops, subgraph.inputs, subgraph.outputs)
 
 
@@ -190,23 +191,22 @@ def surroundings_of(source: Source) -> dict[str, Hashable]:
 
     Tensors of signatures are given by their names.
     """
-    import tflite
-
-    model = tflite.Model.GetRootAs(source.model.data, 0)
+    model = schema.model_table(source.model.data)
     surroundings: dict[str, Hashable] = {"a description": model.Description(), "a version": model.Version()}
-    for i in range(model.SignatureDefsLength()):
-        signature: Any = model.SignatureDefs(i)
-        maps = [
-            [getattr(signature, side)(j) for j in range(getattr(signature, f"{side}Length")())]
-            for side in ("Inputs", "Outputs")
-        ]
+    for i, signature in enumerate(schema.tables_in(model, schema.MODEL_SIGNATURES, "SignatureDef")):
         part = source.parts[signature.SubgraphIndex()]
-        named = tuple(tuple((row.Name(), part.cells[row.TensorIndex()].name) for row in side) for side in maps)
+        named = tuple(
+            tuple(
+                (row.Name(), part.cells[row.TensorIndex()].name)
+                for row in schema.tables_in(signature, side, "TensorMap")
+            )
+            for side in (schema.SIGNATURE_INPUTS, schema.SIGNATURE_OUTPUTS)
+        )
         surroundings[f"signature {i} {_text(signature.SignatureKey())!r}"] = (signature.SubgraphIndex(), *named)
-    for i in range(model.MetadataLength()):
-        entry: Any = model.Metadata(i)
+    buffers = schema.tables_in(model, schema.MODEL_BUFFERS, "Buffer")
+    for entry in schema.tables_in(model, schema.MODEL_METADATA, "Metadata"):
         if entry.Name() not in (METADATA.encode(), MADE_FOR.encode()):  # what the plan was made for goes with it
-            buffer = model.Buffers(entry.Buffer())
+            buffer = buffers[entry.Buffer()]
             payload = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else b""
             surroundings[f"metadata {_text(entry.Name())!r}"] = payload
     return surroundings
@@ -225,13 +225,15 @@ def _cell(model: FileModel, tensor: FileTensor, number: int, raw: Any) -> Cell:
     if tensor.constant and not length:
         raise ModelError(f"{model.name}: tensor {number} {tensor.name!r} keeps its data outside of the flatbuffer")
     data = model.data[start : start + length] if tensor.constant else None
-    return Cell(tensor.name, tensor.shape, _coding(tensor, raw.Quantization()), number, tensor.variable, data)
+    return Cell(tensor.name, tensor.shape, _coding(tensor, raw), number, tensor.variable, data)
 
 
-def _coding(tensor: FileTensor, table: Any) -> Coding:
+def _coding(tensor: FileTensor, raw: Any) -> Coding:
     dtype = DTYPES[tensor.type]
-    if table is None or not table.ScaleLength():
+    tables = schema.tables_in(raw, schema.TENSOR_QUANTISATION, "QuantizationParameters")
+    if not tables or not tables[0].ScaleLength():
         return Coding(dtype)
+    (table,) = tables
     scales = tuple(float(v) for v in table.ScaleAsNumpy())
     zeros = tuple(int(v) for v in table.ZeroPointAsNumpy()) if table.ZeroPointLength() else ()
     axis = table.QuantizedDimension() if len(scales) > 1 else 0

@@ -15,6 +15,7 @@ from modelplan.checking.verifier.rewrites.needs import Mask, counting_elements
 from modelplan.checking.verifier.rewrites.reading import Operation, Source
 from modelplan.checking.verifier.rewrites.running import Trace
 from modelplan.checking.verifier.semantics import CONCATENATIONS
+from modelplan.formats.tflite import tflite_schema as schema
 
 #: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
 _OUTPUTS, _OPERATORS = 8, 10
@@ -74,16 +75,14 @@ def _joined_by(op: Operation, compared: Compared) -> list[int]:
 
 def cut_off(source: Source, tensor: int, last: int) -> bytes:
     """The file with only its operators up to number `last`, and one tensor of the main graph as its output."""
-    import tflite
-
     data = bytearray(source.model.data)
-    model = tflite.Model.GetRootAs(source.model.data, 0)
-    outputs, operators = (_vector(model.Subgraphs(0), field) for field in (_OUTPUTS, _OPERATORS))
+    subgraphs = schema.tables_in(schema.model_table(source.model.data), schema.MODEL_SUBGRAPHS, "SubGraph")
+    outputs, operators = (_vector(subgraphs[0], field) for field in (_OUTPUTS, _OPERATORS))
     struct.pack_into("<I", data, operators - 4, last + 1)
     struct.pack_into("<Ii", data, outputs - 4, 1, tensor)
     for number in set(range(len(source.parts))) - _run_up_to(source, last):
         if source.parts[number].ops:
-            struct.pack_into("<I", data, _vector(model.Subgraphs(number), _OPERATORS) - 4, 0)
+            struct.pack_into("<I", data, _vector(subgraphs[number], _OPERATORS) - 4, 0)
     return bytes(data)
 
 
