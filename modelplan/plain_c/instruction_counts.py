@@ -11,7 +11,7 @@ Helium on an M55; those of plain C on an M3 to the counts by function of kws_ref
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from modelplan.model.c_program import CProgram, KernelCall, Step
@@ -93,9 +93,9 @@ def expected_instructions(program: CProgram, operators: Mapping[int, COperator])
     """The instructions of one run of a plan; None where nothing is known of its kernels."""
     if program.kernels not in CORES:
         return None
-    terms = CORES[program.kernels][1]
+    counts = _Counts(operators, CORES[program.kernels][1])
     steps = [step for stage in program.stages for step in stage.steps]
-    return round(sum(_STEP + _instructions(step, operators, terms) for step in steps))
+    return round(sum(_STEP + counts.of(step) for step in steps))
 
 
 def faster_of(
@@ -105,12 +105,13 @@ def faster_of(
     if program.kernels not in CORES:
         return dict(operators)
     terms = CORES[program.kernels][1]
+    counts = _Counts(operators, terms), _Counts(others, terms)
     prices: dict[int, list[float]] = {}
     for step in (step for stage in program.stages for step in stage.steps):
         if isinstance(step, KernelCall) and _is_priced(step.operator, operators, others, terms):
             both = prices.setdefault(step.operator, [0.0, 0.0])
-            for i, of in enumerate((operators, others)):
-                both[i] += _instructions(step, of, terms)
+            for i, of in enumerate(counts):
+                both[i] += of.of(step)
     return {**operators, **{i: others[i] for i, (own, other) in prices.items() if other < own}}
 
 
@@ -124,18 +125,31 @@ def _is_priced(
     return all(kernel_name(kernel.source, kernel.variant) in terms for kernel in kernels)
 
 
-def _instructions(step: Step, operators: Mapping[int, COperator], terms: Mapping[str, CallWork]) -> float:
-    if not isinstance(step, KernelCall):
-        return CallWork(1, step.nbytes / 4).times(_MOVED)
-    operator = operators[step.operator]
-    if operator.view and step.reads[0].address == step.writes[0].address:
-        return 0.0
-    named = [(kernel_name(kernel.source, kernel.variant), kernel) for kernel in operator.kernels]
-    return sum(_kernel_work(step, operator, kernel).times(terms.get(name, _OTHER)) for name, kernel in named)
+@dataclass(frozen=True)
+class _Counts:
+    """The instructions of steps, by the terms of kernels; of calls of an operator for as many rows they are equal."""
+
+    operators: Mapping[int, COperator]
+    terms: Mapping[str, CallWork]
+    known: dict[tuple[int, float], float] = field(default_factory=dict)
+
+    def of(self, step: Step) -> float:
+        """The instructions of a step."""
+        if not isinstance(step, KernelCall):
+            return CallWork(1, step.nbytes / 4).times(_MOVED)
+        operator = self.operators[step.operator]
+        if operator.view and step.reads[0].address == step.writes[0].address:
+            return 0.0
+        key = step.operator, _share(step, operator)
+        if key not in self.known:
+            named = [(kernel_name(kernel.source, kernel.variant), kernel) for kernel in operator.kernels]
+            works = ((name, _kernel_work(key[1], operator, kernel)) for name, kernel in named)
+            self.known[key] = sum(work.times(self.terms.get(name, _OTHER)) for name, work in works)
+        return self.known[key]
 
 
-def _kernel_work(call: KernelCall, operator: COperator, kernel: CKernel) -> CallWork:
-    share = _share(call, operator)
+def _kernel_work(share: float, operator: COperator, kernel: CKernel) -> CallWork:
+    """What a kernel does in a call that computes a share of all results."""
     numbers = {name: value for name, value in kernel.parameters.items() if isinstance(value, int)}
     elements = sum(result.rows * result.row_bytes for result in operator.results) * share / len(operator.kernels)
     weights = kernel.parameters.get("weights")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -377,25 +377,27 @@ class _Writer:
     def texts(self) -> dict[int, StageText]:
         """The stages that are loops or tables, by their number."""
         stages = [(index, stage) for index, stage in enumerate(self.program.stages) if self._runs(stage)]
-        texts = {index: self._stage_text(index, stage) for index, stage in stages if self._has_table(index, stage)}
         owners: dict[TableKey, int] = {}
+        tables = [(index, stage) for index, stage in stages if self._has_table(index, stage)]
+        texts = {index: self._stage_text(index, stage, owners) for index, stage in tables}
         for index, text in texts.items():
             for key in text.keys.values():
                 owners.setdefault(key, index)
-        return {index: replace(text, owners=owners) for index, text in texts.items()}
+        return texts
 
     def _has_table(self, index: int, stage: Stage) -> bool:
         """Whether a stage has more steps than are written one by one, or others than whole rows that are there."""
         in_parts = any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
         return (self.program.pushed and not index) or len(stage.steps) > _MOST_STATEMENTS or in_parts
 
-    def _stage_text(self, index: int, stage: Stage) -> StageText:
+    def _stage_text(self, index: int, stage: Stage, owners: dict[TableKey, int]) -> StageText:
         pushed = self.program.pushed and not index
         steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
         table = step_table(steps, self._row_bytes if pushed else 0)
         titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
         element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
-        return StageText(self.names.prefix, index, table, self._table_calls, titles, self.program.nbytes, element)
+        ram = self.program.nbytes
+        return StageText(self.names.prefix, index, table, self._table_calls, titles, ram, element, owners)
 
     def _stage(self, index: int, stage: Stage) -> str:
         if index in self.texts:

@@ -72,7 +72,7 @@ class StageText:
             return {}
         table, types = self.table, (self._small, self._address, *self._fields(), self._width)
         contents: dict[str, TableKey] = {
-            "steps": (*types, tuple(self._row(form, self._width) for form in table.forms)),
+            "steps": (*types, self._rows),
             "order": (self._index, *table.order),
             "runs": tuple(table.runs),
             "pushes": (len(table.runs) < 256, *table.pushes),
@@ -92,7 +92,7 @@ class StageText:
     def _function_name(self) -> str:
         return f"{self.prefix}_stage_{self.number}"
 
-    @property
+    @cached_property
     def _width(self) -> int:
         """The most addresses of a step."""
         return max(len(form.places) for form in self.table.forms)
@@ -114,24 +114,24 @@ class StageText:
 
     def _fields(self) -> list[str]:
         """The numbers of rows and columns of a step, by their names in C."""
-        columns = ["left", "columns"] if self._columns() else []
-        return ["rows", "above", "computed", *columns, *(["first", "width"] if self._tiles() else [])]
+        columns = ["left", "columns"] if self._columns else []
+        return ["rows", "above", "computed", *columns, *(["first", "width"] if self._tiles else [])]
 
-    @property
+    @cached_property
     def _is_loop(self) -> bool:
         """Whether loops are shorter than tables: of a single operator."""
         operators = {form.operator for form in self.table.forms}
-        short = all(run.count <= 2 for run in self.table.runs) and not self._columns()
+        short = all(run.count <= 2 for run in self.table.runs) and not self._columns
         return len(operators) == 1 and not self.table.pushes and short
 
-    @property
+    @cached_property
     def _many(self) -> int:
         """The largest number of rows or columns."""
         forms = self.table.forms
         counts = ((f.rows, f.above, f.computed, *(f.columns or ()), *(f.held or ())) for f in forms)
         return max((n for count in counts for n in count), default=0)
 
-    @property
+    @cached_property
     def _far(self) -> int:
         """The farthest place or distance."""
         return max(abs(place) for form in self.table.forms for place in form.places)
@@ -184,15 +184,17 @@ class StageText:
         columns = (str(form.columns[0]), str(form.columns[1])) if form.columns else None
         return lines + self.calls(form.operator, places, numbers, columns)
 
-    @property
+    @cached_property
     def _operators(self) -> list[int]:
         """The operators of the stage by their number in its tables; what hands over rows comes behind, shifts last."""
         used = {form.operator for form in self.table.forms}
         return [*sorted(used - {SHIFT, ARRIVAL}), *([ARRIVAL] if ARRIVAL in used else [])]
 
+    @cached_property
     def _columns(self) -> bool:
         return any(form.columns for form in self.table.forms)
 
+    @cached_property
     def _tiles(self) -> bool:
         return any(form.held for form in self.table.forms)
 
@@ -219,7 +221,7 @@ class StageText:
         yield "};"
         named = f"/* {{call, {', '.join(self._fields())}, {{at}}}} */"
         yield f"static const struct {step} {self._name('steps')}[{len(table.forms)}] = {{ {named}"
-        yield from filled(self._row(form, self._width) for form in table.forms)
+        yield from filled(self._rows)
         yield "};"
 
     def _run_lines(self) -> Iterator[str]:
@@ -233,13 +235,17 @@ class StageText:
             index = "uint8_t" if len(self.table.runs) < 256 else "uint16_t"
             yield from _list_lines(f"{index} {self._name('pushes')}", self.table.pushes, " /* the run of each row */")
 
-    def _row(self, form: StepForm, width: int) -> str:
-        operators = self._operators
-        call = len(operators) if form.operator == SHIFT else operators.index(form.operator)
-        columns = list(form.columns or (0, 0)) if self._columns() else []
-        columns += list(form.held or (0, 0)) if self._tiles() else []
+    @cached_property
+    def _rows(self) -> tuple[str, ...]:
+        """The forms of steps as the rows of their table."""
+        calls = {operator: number for number, operator in enumerate([*self._operators, SHIFT])}
+        return tuple(self._row(calls[form.operator], form) for form in self.table.forms)
+
+    def _row(self, call: int, form: StepForm) -> str:
+        columns = list(form.columns or (0, 0)) if self._columns else []
+        columns += list(form.held or (0, 0)) if self._tiles else []
         numbers = ", ".join(map(str, (call, form.rows, form.above, form.computed, *columns)))
-        places = ", ".join(map(str, (*form.places, *[0] * (width - len(form.places)))))
+        places = ", ".join(map(str, (*form.places, *[0] * (self._width - len(form.places)))))
         return f"{{{numbers}, {{{places}}}}}"
 
     def _steps(self) -> Iterator[str]:

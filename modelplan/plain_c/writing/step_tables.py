@@ -7,8 +7,9 @@ is written once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,7 @@ _LISTED = 4
 _LONGEST_PERIOD = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StepForm:
+class StepForm(NamedTuple):
     """A kind of step: an operator, or SHIFT or ARRIVAL, with the rows that it reads and makes.
 
     `places` are the addresses of operands and results; those of counted places are distances from the step before. A
@@ -65,19 +65,27 @@ class StepTable:
 
     def steps(self) -> Iterator[StepForm]:
         """The forms in the order in which they are performed, with all addresses; what C does, in Python."""
-        at = dict(self.counted)
+        at, positions = dict(self.counted), _positions(self.counted)
         runs = [self.runs[push] for push in self.pushes] or self.runs
         for run in runs:
             for _ in range(run.times):
                 for number in self.order[run.first : run.first + run.count]:
                     form = self.forms[number]
+                    if form.operator not in positions:
+                        yield form
+                        continue
                     places = list(form.places)
-                    for position in range(len(places)):
-                        key = form.operator, position
-                        if key in at:
-                            at[key] += places[position]
-                            places[position] = at[key]
-                    yield replace(form, places=tuple(places))
+                    for position in positions[form.operator]:
+                        places[position] = at[form.operator, position] = at[form.operator, position] + places[position]
+                    yield form._replace(places=tuple(places))
+
+
+def _positions(counted: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    """The places that are counted on, by operator."""
+    positions: dict[int, list[int]] = {}
+    for operator, position in counted:
+        positions.setdefault(operator, []).append(position)
+    return positions
 
 
 def plain_forms(steps: Sequence[Step], row_bytes: int = 0) -> list[StepForm]:
@@ -112,14 +120,15 @@ def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
     plain = plain_forms(steps, row_bytes)
     table = StepTable(counted=_counted(plain))
     numbers: dict[StepForm, int] = {}
-    at, order = dict(table.counted), []
+    at, positions, order = dict(table.counted), _positions(table.counted), list[int]()
     for form in plain:
-        places = list(form.places)
-        for position, place in enumerate(form.places):
-            key = form.operator, position
-            if key in at:
-                places[position], at[key] = place - at[key], place
-        order.append(numbers.setdefault(replace(form, places=tuple(places)), len(numbers)))
+        if form.operator in positions:
+            places = list(form.places)
+            for position in positions[form.operator]:
+                place = form.places[position]
+                places[position], at[form.operator, position] = place - at[form.operator, position], place
+            form = form._replace(places=tuple(places))
+        order.append(numbers.setdefault(form, len(numbers)))
     table.forms = list(numbers)
     if row_bytes:
         _by_push(table, order, plain)
