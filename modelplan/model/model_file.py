@@ -62,9 +62,9 @@ def without_options(words: Sequence[str], *names: str) -> tuple[str, ...]:
     return tuple(word for pair in pairs if pair[0] not in names for word in pair)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ModelFile(Shown):
-    """A model file: its path, its content, the graph in it."""
+    """A model file: its path, its content, the graph in it. Each is equal to itself alone."""
 
     path: str
     content: bytes

@@ -6,6 +6,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -370,10 +371,16 @@ def rows_of_c(file: ModelFile, kernels: str) -> int:
 
 def _of_file(file: ModelFile, form: CForm) -> CModel:
     """A model file as plain C is written of it."""
+    layout = LAYOUTS[1] if form.pushed and file.graph.format == "onnx" else LAYOUTS[0]
+    return _remembered(file, form.kernels, form.interface, layout)
+
+
+@lru_cache(maxsize=2)
+def _remembered(file: ModelFile, kernels: str, interface: str, layout: str) -> CModel:
+    """The model, which questions about other forms of the same file ask for again."""
     if file.graph.format != "onnx":
-        return _c_model(file.graph, read_tflite(file.content, file.path), form.interface, form.kernels)
-    layout = LAYOUTS[1] if form.pushed else LAYOUTS[0]
-    return _network_model(network_of(file.path, NetworkRequest(layout, form.interface), file.graph), form.kernels)
+        return _c_model(file.graph, read_tflite(file.content, file.path), interface, kernels)
+    return _network_model(network_of(file.path, NetworkRequest(layout, interface), file.graph), kernels)
 
 
 def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:
