@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from modelplan.rewriting.stripes.stretches import LoopLayers
 _SLACK = 12
 #: The most iterations of a loop: each costs copies, and time in every check of the plan.
 _MOST_TILES = 512
+_UNSUITABLE = "no window height suits all iterations"
 
 #: What is known of the rows that a window makes.
 RowFacts = TypeVar("RowFacts")
@@ -113,7 +115,10 @@ def _cut_each(base: LoopLayers, layers: Mapping[int, Layer], result: IterationRo
         if y not in wanted:
             raise IllegalStripeError(f"{base.graph.label(op)}: nothing in the loop reads what it makes")
         held[y] = _covering_window(wanted[y], layer.rows_out)
-        window, skipped, axis_rows.computed[op] = _fitting(layer, held[y])
+        fitting = _fitting(layer, held[y])
+        if fitting is None:
+            raise IllegalStripeError(_UNSUITABLE)
+        window, skipped, axis_rows.computed[op] = fitting
         axis_rows.kept[op] = IterationRows(skipped, held[y].extent)
         for position in layer.operands:
             windows[op, position] = window
@@ -135,14 +140,21 @@ def _covering_window(runs: Sequence[IterationRows], height: int) -> IterationRow
     return IterationRows(tuple(min(start, height - extent) for start in low), extent)
 
 
-def _fitting(layer: Layer, run: IterationRows) -> tuple[IterationRows, tuple[int, ...], int]:
-    """The least window that makes the rows of `run` as they are, how many wrong rows come first, how many it makes."""
+@lru_cache(maxsize=1 << 14)
+def _fitting(layer: Layer, run: IterationRows) -> tuple[IterationRows, tuple[int, ...], int] | None:
+    """The least window that makes the rows of `run` as they are, how many wrong rows come first, how many it makes.
+
+    None where there is none. Stretches that end with the same operators ask for the same ones.
+    """
     ends = [(start, start + run.extent) for start in run.starts]
-    least = [input_window(layer, a, b, pad=layer.paddable) for a, b in ends]
     made_of = {"grow": _enlarged, "pad": _bordered}.get(layer.kind, rows_of_window)
-    window, row_counts = _common_window(
-        ends, [(w.lo, w.hi) for w in least], layer.rows_in, lambda a, b, lo, hi: made_of(layer, a, b, lo, hi)
-    )
+    try:
+        least = [input_window(layer, a, b, pad=layer.paddable) for a, b in ends]
+        window, row_counts = _common_window(
+            ends, [(w.lo, w.hi) for w in least], layer.rows_in, lambda a, b, lo, hi: made_of(layer, a, b, lo, hi)
+        )
+    except IllegalStripeError:
+        return None
     skipped, computed = zip(*row_counts, strict=True)
     return window, skipped, computed[0]
 
@@ -173,7 +185,7 @@ def _common_window(
                 break
         else:
             return IterationRows(tuple(starts), height), outcomes
-    raise IllegalStripeError("no window height suits all iterations")
+    raise IllegalStripeError(_UNSUITABLE)
 
 
 def _enlarged(layer: Layer, a: int, b: int, lo: int, hi: int) -> tuple[int, int] | None:
