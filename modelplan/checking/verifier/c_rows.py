@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-import numpy as np
-import numpy.typing as npt
-
 from modelplan.answers.proof_outcomes import Verdict
+from modelplan.checking.verifier.byte_runs import ByteRuns
 from modelplan.checking.verifier.c_windows import (
     MapRows,
     RowReads,
@@ -40,7 +38,6 @@ _TILED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_
 _UNREAD = {"TRANSPOSE_CONV": (0,), "SHAPE": (0,)}
 #: Operators whose results may lie on an operand, whatever the library: no kernel of one computes them otherwise.
 _IN_PLACE = {*POINTWISE, "DYNAMIC_UPDATE_SLICE"}
-_NOTHING = -1
 #: Kernels keep 32-bit numbers in their working memory.
 _SCRATCH_ALIGNMENT = 4
 LEVEL = "rows in C"
@@ -50,7 +47,7 @@ Span = tuple[int, int]
 def rows_verdict(source: Source, program: CProgram) -> Verdict:
     """The verdict of the steps of a plan.
 
-    Cost: O(bytes that all steps read and write).
+    Cost: O(rows that all steps read and write), however long they are.
     """
     try:
         replay = _RowReplay(source, program)
@@ -80,9 +77,9 @@ class _RowReplay:
     _columns: dict[tuple[int, Span | None], Span] = field(default_factory=dict, init=False)
 
     @cached_property
-    def content(self) -> npt.NDArray[np.int64]:
-        """For each byte of the buffer the number of the byte that stands there."""
-        return np.full(self.program.nbytes, _NOTHING, dtype=np.int64)
+    def content(self) -> ByteRuns:
+        """What stands in the buffer, by the numbers of bytes."""
+        return ByteRuns(self.program.nbytes)
 
     def _byte(self, tensor: int, position: int) -> int:
         """The number of a byte of a tensor, or of what it is a view of."""
@@ -177,31 +174,28 @@ class _RowReplay:
         return slice(first, first + count)
 
     def _write(self, tensor: int, first: int, address: int, count: int) -> None:
-        number = self._byte(tensor, first)
-        self.content[self._span(address, count)] = np.arange(number, number + count)
+        span = self._span(address, count)
+        self.content.write(span.start, span.stop, self._byte(tensor, first) - address)
 
     def _expect(self, tensor: int, first: int, address: int, count: int) -> None:
         """Checks that bytes [first, first + count) of a tensor stand at an address."""
         span = self._span(address, count)
-        number = self._byte(tensor, first)
-        right = self.content[span] == np.arange(number, number + count)
-        if not right.all():
-            at = int(np.argmin(right))
-            content = self._described(int(self.content[span][at]))
-            raise self._broken(
-                f"byte {first + at} of {self.cells[tensor].label} is not at {address + at}, but {content}"
-            )
+        at = self.content.wrong(span.start, span.stop, self._byte(tensor, first) - address)
+        if at is not None:
+            where, content = f"byte {first + at - address} of {self.cells[tensor].label}", self._described(at)
+            raise self._broken(f"{where} is not at {at}, but {content}")
 
-    def _described(self, number: int) -> str:
-        """Which byte a number stands for, in words."""
-        if number < 0:
+    def _described(self, address: int) -> str:
+        """Which byte stands at an address, in words."""
+        number = self.content.number(address)
+        if number is None:
             return "nothing"
         first, owner = max((first, t) for t, first in self._firsts.items() if first <= number and self._size(t))
         return f"byte {number - first} of {self.cells[owner].label}"
 
     def _shift(self, step: ValueShift) -> None:
         source, target = self._span(step.address, step.nbytes), self._span(step.to, step.nbytes)
-        self.content[target] = self.content[source].copy()
+        self.content.move(source.start, target.start, step.nbytes)
 
     def _arrive(self, step: RowsArrival) -> None:
         tensor = self.source.parts[0].inputs[0]
@@ -285,7 +279,7 @@ class _RowReplay:
             end = write.address + self._written_bytes(call, write)
             if write.address < span.stop and span.start < end:
                 raise self._broken(f"writes {self.cells[write.tensor].label} over its working memory")
-        self.content[span] = _NOTHING
+        self.content.write(span.start, span.stop, None)
 
     def _written_bytes(self, call: KernelCall, write: RowsWritten) -> int:
         """The bytes from a result's address to the end of what a call computes."""
