@@ -122,8 +122,9 @@ if TYPE_CHECKING:
         spill,
         stream,
     )
-    from modelplan.questions.model_fitting import FitOnnxRequest, FitRequest, fit, fit_onnx
+    from modelplan.questions.model_fitting import FitRequest, fit
     from modelplan.questions.model_request import ModelRequest
+    from modelplan.questions.onnx_fitting import FitOnnxRequest, fit_onnx
     from modelplan.questions.recomputing import RecomputeRequest, recompute
     from modelplan.questions.self_testing import SelfTestRequest, self_test
     from modelplan.questions.sizing_for_targets import target_verdicts
@@ -180,7 +181,8 @@ _HOMES = {
         "questions.esphome_manifest": "EsphomeRequest esphome_arena",
         "questions.explaining.explanations": "ExplainRequest explain",
         "questions.file_rewrites": "PackRequest PackedFile pack reorder",
-        "questions.model_fitting": "FitOnnxRequest FitRequest fit fit_onnx",
+        "questions.model_fitting": "FitRequest fit",
+        "questions.onnx_fitting": "FitOnnxRequest fit_onnx",
         "questions.memories.rechecking": "LayoutRequest check_layout",
         "questions.memories.region_requests": (
             "MemoriesRequest SpillRequest StreamRequest place_in_memories spill stream"

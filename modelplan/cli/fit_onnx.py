@@ -7,14 +7,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelplan.cli import files, terminal
 from modelplan.cli.model_options import add_feeds, add_repeated
-from modelplan.outputs.reports import onnx_ladder_report as report
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.units import parse_memory
-from modelplan.questions.model_fitting import FitOnnxRequest, fit_onnx
 from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings
+
+if TYPE_CHECKING:
+    from modelplan.questions.onnx_fitting import FitOnnxRequest
 
 #: Options of TFLite files, with their defaults.
 _TFLITE_OPTIONS: dict[str, object] = {
@@ -63,6 +65,9 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
             raise RequestError(f"{option} is for .tflite files, and {arguments.model} is none")
     if not arguments.output.lower().endswith(".onnx"):
         raise RequestError(f"{arguments.output}: expected a name that ends in .onnx")
+    from modelplan.outputs.reports import onnx_ladder_report as report  # here, since other files need nothing of it
+    from modelplan.questions.onnx_fitting import fit_onnx
+
     request = _request(arguments, max_macs)
     ladder = fit_onnx(request, progress)
     progress("")
@@ -78,6 +83,8 @@ def fit_file(arguments: Namespace, max_macs: float | None, progress: Callable[[s
 
 
 def _request(arguments: Namespace, max_macs: float | None) -> FitOnnxRequest:
+    from modelplan.questions.onnx_fitting import FitOnnxRequest
+
     if not arguments.least and arguments.budget is None:
         raise RequestError("--budget BYTES or --least has to say what to fit")
     threads = 1 if arguments.threads is None else arguments.threads

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.cli import files, model_options, placing_options, terminal
-from modelplan.cli.fit import share
 from modelplan.cli.output_options import add_draw, figures_asked, write_figures
 from modelplan.outputs import FIGURE_KINDS, suffix_of
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import RequestError
-from modelplan.primitives.units import parse_memory
+from modelplan.primitives.units import parse_memory, parse_share
 
 if TYPE_CHECKING:
     from modelplan.answers.recomputation import Curve
@@ -68,7 +67,7 @@ def run(arguments: Namespace) -> int:
     figures += [(path, suffix_of(path, "Front")) for path in arguments.out if path.endswith(FIGURE_KINDS)]
     if not 0 <= arguments.seconds < float("inf"):
         raise RequestError(f"--seconds is {arguments.seconds:g}, expected 0 or more")
-    most, budget = share(arguments.max_macs), None if arguments.budget is None else parse_memory(arguments.budget)
+    most, budget = parse_share(arguments.max_macs), None if arguments.budget is None else parse_memory(arguments.budget)
     from modelplan.outputs.reports import recompute_report
     from modelplan.questions.recomputing import RecomputeRequest, recompute
 

@@ -162,3 +162,18 @@ def steps_words(start: int, end: int) -> str:
     if end <= start:
         return "none"
     return f"{start:,}" if end == start + 1 else f"{start:,} to {end - 1:,}"
+
+
+def parse_share(text: str) -> float:
+    """A share written as a percentage or as a number.
+
+    >>> parse_share("10%"), parse_share("0.1")
+    (0.1, 0.1)
+    """
+    try:
+        fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        fraction = -1.0
+    if not 0 <= fraction < float("inf"):
+        raise RequestError(f"cannot read {text!r} as a share; expected a number like 10% or 0.1")
+    return fraction

@@ -1,4 +1,4 @@
-"""`fit`: model files rewritten so that they fit, on an unmodified TFLM or ONNX Runtime."""
+"""`fit`: .tflite files rewritten so that they fit, on an unmodified TFLM."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelplan.checking.verifier.sources import kernels_of_plan
-from modelplan.formats import load_model
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Graph
-from modelplan.primitives.errors import RefusedModelError
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
-from modelplan.questions.fed_inputs import fed_shapes
-from modelplan.rewriting.striped_onnx import ladder as onnx_ladder
-from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder
 from modelplan.rewriting.striped_tflite import ladder as tflite_ladder
 from modelplan.rewriting.striped_tflite.ladder import Ladder
 from modelplan.rewriting.striped_tflite.rungs import Goal
-from modelplan.runtimes.ort.measuring import OTHER_INPUTS, SessionRefusedError, check_measurable
 from modelplan.runtimes.tflm.file import load_tflite
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of, with_library
@@ -87,53 +81,3 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
             raise KeyboardInterrupt  # ends the search as a user does
 
     return tflite_ladder.climb(request.model, request, progress, check, request.processes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitOnnxRequest(SettledRequest, OnnxGoal):
-    """Asks for settings of a session, an order and stripes with which an .onnx file needs less, measured.
-
-    Args:
-        path: the file.
-        budget: bytes of the run that needs most, under the best settings; None asks for the least.
-        settings: how the session runs.
-        fixed: names of settings that are kept; the others may be changed.
-        max_macs: multiply-accumulates that may be added, as a share of the model's.
-        tolerance: of outputs, in units of the last place of their largest value.
-        without: rungs to skip: "settings", "order", "split".
-        dims: extents that the file leaves open, as for `load`.
-        shapes: shapes that the file leaves open, as for `load`.
-        values: values of inputs, as for `load`.
-        feeds: the path of an .npz file with inputs; empty for none.
-        seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.
-    """
-
-    path: str = field(kw_only=False)
-    dims: tuple[str, ...] = ()
-    shapes: tuple[str, ...] = ()
-    seconds: float | None = None
-
-
-@answers_paths(FitOnnxRequest)
-def fit_onnx(request: FitOnnxRequest, progress: Report = report_nothing) -> OnnxLadder:
-    """The rungs for an .onnx file, each measured on ONNX Runtime, up to the first that meets the budget.
-
-    Args:
-        request: the file, the budget, and what may change.
-        progress: is called with a line now and then.
-
-    Returns:
-        The ladder; the rung that it chose has the settings, and the rewritten file where there is one.
-
-    Raises:
-        ModelError: the file cannot be read, or ONNX Runtime does not run it.
-        RequestError: a rung that there is not, or ONNX Runtime cannot be measured here.
-    """
-    check_measurable()
-    given = request.dims, request.shapes, request.values
-    shapes = fed_shapes(request.path, request.feeds, given) if request.feeds else request.shapes
-    graph = load_model(request.path, request.dims, shapes, request.values)
-    try:
-        return onnx_ladder.climb(request.path, graph, request, progress, request.seconds)
-    except SessionRefusedError as problem:
-        raise RefusedModelError(request.path, [str(problem)], [OTHER_INPUTS]) from None

@@ -45,7 +45,7 @@ class ByteRuns:
 
     def wrong(self, first: int, end: int, shift: int) -> int | None:
         """The first address of [first, end) at which another byte stands than that of number address + `shift`."""
-        return next((at for at, _, found in self.runs(first, end) if found != shift), None)
+        return next((at for at, _, standing in self.runs(first, end) if standing != shift), None)
 
     def number(self, address: int) -> int | None:
         """The number of the byte at an address, None where nothing stands."""

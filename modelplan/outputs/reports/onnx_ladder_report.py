@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
-from modelplan.questions.model_fitting import FitOnnxRequest
+from modelplan.questions.onnx_fitting import FitOnnxRequest
 from modelplan.rewriting.striped_onnx.ladder import OnnxLadder
 from modelplan.runtimes.ort.measuring import ort_version
 from modelplan.runtimes.ort.settings_code import changed_options, cpp_settings, python_settings
