@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -23,6 +24,7 @@ OPTIONAL = (
     "selenium", "tflite_micro", "viztracer",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
+gc.disable()  # until all tests are collected: what is made till then stays
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,6 +71,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         passed = set(recorded.read_text().splitlines())
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
         items[:] = [item for item in items if item.nodeid not in passed]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import subprocess
 import sys
@@ -104,7 +105,10 @@ def home(name: str) -> str:
 @cache
 def imports() -> nx.DiGraph[str]:
     """Which module imports which."""
+    gc.disable()  # all syntax trees stay
     pairs = {(module, home(name)) for module in MODULES for name in named(module)}
+    gc.freeze()
+    gc.enable()
     return nx.DiGraph((a, b) for a, b in pairs if b not in ("", a))
 
 

@@ -164,14 +164,14 @@ def test_several_memories_in_one_word(tmp_path: Path) -> None:
 
 def test_fit_takes_two_memories_for_the_two_arenas(tmp_path: Path) -> None:
     out = tmp_path / "two.tflite"
-    done = run("fit", MODELS / "resnet8.tflite", "--kernels", "cmsis-dsp", "--memory", "28KiB+64KiB", "-o", out)
+    done = run("fit", MODELS / "resnet8.tflite", "--kernels", "cmsis-dsp", "--memory", "34KiB+64KiB", "-o", out)
     assert done.returncode == 0, done.stderr
     (command,) = [line for line in done.stdout.splitlines() if "modelplan memories" in line]
     arenas = run(*command.partition("  #")[0].split()[1:], cwd=tmp_path)
     assert arenas.returncode == 0, arenas.stderr
     assert re.search(r"non-persistent\s+\S+ KiB \([\d,]+ B\) in sram", arenas.stdout)
     assert "persistent_arena" in (tmp_path / "arenas.h").read_text()
-    small = run("fit", MODELS / "resnet8.tflite", "--kernels", "cmsis-dsp", "--memory", "28KiB+4KiB", "-o", out)
+    small = run("fit", MODELS / "resnet8.tflite", "--kernels", "cmsis-dsp", "--memory", "34KiB+4KiB", "-o", out)
     assert small.returncode == 1
     assert "the second memory has 4,096" in small.stderr
 

@@ -11,29 +11,25 @@ from modelplan.formats.onnx.onnx_types import Extent
 _RANK_PACKED, _RANK_STATE, _RANK_ROWS = 5, 4, 3
 
 
-def projected(weights: int) -> ShapeRule:
+def projected(typed: TypedNode) -> Shape:
     """Of Attention and QAttention, whose weights make queries, keys and values: a row of values for each token."""
-
-    def shape(typed: TypedNode) -> Shape:
-        batch, length, _ = typed.of_rank(0, _RANK_ROWS)
-        return batch, length, _values(typed, weights)
-
-    return shape
+    batch, length, _ = typed.of_rank(0, _RANK_ROWS)
+    return batch, length, _values(typed)
 
 
-def _values(typed: TypedNode, weights: int) -> Extent:
+def _values(typed: TypedNode) -> Extent:
     sizes = typed.numbers("qkv_hidden_sizes")
-    return sizes[2] if len(sizes) == 3 else divided(at(typed, weights, 1), 3)
+    return sizes[2] if len(sizes) == 3 else divided(at(typed, 1, 1), 3)
 
 
-def projected_state(weights: int, past: int) -> ShapeRule:
+def projected_state(past: int) -> ShapeRule:
     """Keys and values of all tokens so far, beside each other."""
 
     def shape(typed: TypedNode) -> Shape:
         batch, length, _ = typed.of_rank(0, _RANK_ROWS)
         before = at(typed, past, 3) if typed.has(past) else 0
         heads = typed.number("num_heads") or None
-        return 2, batch, heads, plus(before, length), divided(_values(typed, weights), heads)
+        return 2, batch, heads, plus(before, length), divided(_values(typed), heads)
 
     return shape
 

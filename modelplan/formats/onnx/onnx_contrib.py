@@ -95,11 +95,6 @@ def _zero_point(operand: int, usual: int | None) -> Callable[[TypedNode], int | 
     return lambda typed: typed.element(operand) if typed.has(operand) else usual
 
 
-def _of_float(operand: int) -> Callable[[TypedNode], int | None]:
-    """Floats, where an operand is absent that would say how they become whole numbers."""
-    return _zero_point(operand, FLOAT)
-
-
 def _first_there(*operands: int) -> Callable[[TypedNode], int | None]:
     """The element type of the first operand that is there."""
     return lambda typed: next((typed.element(operand) for operand in operands if typed.has(operand)), None)
@@ -336,7 +331,7 @@ _windows = standard("MaxPool", 0)
 
 _ADDED: dict[str, Outputs] = {
     **dict.fromkeys(_LIKE.split(), _like),
-    "Attention": _row((attention.projected(1), 0), (attention.projected_state(1, 4), 0)),
+    "Attention": _row((attention.projected, 0), (attention.projected_state(4), 0)),
     "AttnLSTM": _state,
     "BeamSearch": search.BEAM_OUTPUTS,
     "BifurcationDetector": _row((picked(None), 0), (picked(), 0)),
@@ -384,9 +379,9 @@ _ADDED: dict[str, Outputs] = {
     "NGramRepeatBlock": _row((same(1), 1)),
     "NhwcMaxPool": _row((standard("MaxPool", 0, channels_last=True), 0)),
     "Pad": _row((standard("Pad", 0, 1), 0)),
-    "QAttention": _row((attention.projected(1), 3), (attention.projected_state(1, 8), 3)),
+    "QAttention": _row((attention.projected, 3), (attention.projected_state(8), 3)),
     "QEmbedLayerNormalization": _row((picked((0, 0), (0, 1), (2, 1)), 8), (picked((0, 0)), always(INT32))),
-    "QGemm": _row((_general_product, _of_float(8))),
+    "QGemm": _row((_general_product, _zero_point(8, FLOAT))),
     "QLinearAdd": _row((broadcast(0, 3), 0)),
     "QLinearAveragePool": _row((standard("AveragePool", 0, channels_last=None), 0)),
     "QLinearConcat": _row((_concatenated, 1)),

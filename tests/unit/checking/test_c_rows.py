@@ -471,7 +471,7 @@ def by_rows_verdicts(single: Single) -> list[str]:
 @pytest.mark.parametrize("kind", DRAWS)
 def test_rows_that_c_computes_are_rows_to_the_proof(kind: str) -> None:
     drawn = Drawn(7)
-    assert [by_rows_verdicts(drawn_single(drawn, kind)) for _ in range(30)] == [[]] * 30
+    assert not any(by_rows_verdicts(drawn_single(drawn, kind)) for _ in range(share(60)))
 
 
 @pytest.mark.parametrize("kind", ["PAD", "PADV2"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,62 +61,94 @@ def written(folder: Path, model: FileModel, kernels: str) -> None:
     (folder / "main.cc").write_text(MAIN)
 
 
-def built(folder: Path, library: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """What the compiler says of the program, with one of the stand-ins as an archive."""
-    (folder / "kernels.cc").write_text(LIBRARIES[library])
+def compiled(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """What the compiler says of a source, whose object lies beside it then."""
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", str(folder), *words]
-    sources = [str(folder / name) for name in ("main.cc", "net.cc", "kernels.cc")]
-    return subprocess.run(
-        ["g++", *flags, *sources, "-o", str(folder / "program")], capture_output=True, text=True, check=False
-    )
+    path = folder / source
+    command = ["g++", *flags, "-c", str(path), "-o", str(path.with_suffix(".o"))]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def starts(folder: Path, library: str, *words: str) -> bool:
-    """Whether the program builds and its AddOps is content."""
-    done = built(folder, library, *words)
+@pytest.fixture(scope="module")
+def parts(kws: FileModel, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of what programs have in common, compiled once with some words: the model and each stand-in."""
+
+    @cache
+    def folder_of(*words: str) -> Path:
+        folder = tmp_path_factory.mktemp("parts")
+        written(folder, kws, "reference")
+        for name, text in LIBRARIES.items():
+            (folder / f"{name}.cc").write_text(text)
+        for source in ("net.cc", *(f"{name}.cc" for name in LIBRARIES)):
+            assert compiled(folder, source, *words).returncode == 0
+        return folder
+
+    return folder_of
+
+
+def built(folder: Path, parts: Path, library: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """What the linker says of the compiled program, with the model and one of the stand-ins."""
+    objects = [str(folder / "main.o"), *(str(parts / f"{name}.o") for name in ("net", library))]
+    program = str(folder / "program")
+    return subprocess.run(["g++", *words, *objects, "-o", program], capture_output=True, text=True, check=False)
+
+
+def starts(folder: Path, parts: Path, library: str, *words: str) -> bool:
+    """Whether the program links and its AddOps is content."""
+    done = built(folder, parts, library, *words)
     return done.returncode == 0 and subprocess.run([str(folder / "program")], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("discarding", [(), ("-O2", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")])
 @pytest.mark.parametrize("kernels", ["reference", "cmsis-nn", *PROCESSORS, "esp-nn", "esp-nn@all", "esp-nn-generic"])
 def test_only_the_library_that_a_file_is_for_starts(
-    kernels: str, discarding: tuple[str, ...], kws: FileModel, tmp_path: Path
+    kernels: str, discarding: tuple[str, ...], kws: FileModel, parts: Callable[..., Path], tmp_path: Path
 ) -> None:
     written(tmp_path, kws, kernels)
     right = library_of(kernels)
-    found = {name for name in LIBRARIES if starts(tmp_path, name, *discarding, *PROCESSORS.get(kernels, ()))}
+    processor = PROCESSORS.get(kernels, ())
+    assert compiled(tmp_path, "main.cc", *discarding, *processor).returncode == 0
+    found = {name for name in LIBRARIES if starts(tmp_path, parts(*discarding), name, *discarding)}
     assert found == {right}
     wrong = next(name for name in LIBRARIES if name != right)
-    assert starts(tmp_path, wrong, *PROCESSORS.get(kernels, ()), "-DMODELPLAN_KERNELS_CHECKED")
+    assert compiled(tmp_path, "main.cc", *processor, "-DMODELPLAN_KERNELS_CHECKED").returncode == 0
+    assert starts(tmp_path, parts(), wrong)
 
 
-def test_a_file_for_all_libraries_starts_with_each(kws: FileModel, tmp_path: Path) -> None:
+def test_a_file_for_all_libraries_starts_with_each(kws: FileModel, parts: Callable[..., Path], tmp_path: Path) -> None:
     written(tmp_path, kws, ALL)
-    assert all(starts(tmp_path, name) for name in LIBRARIES)
+    assert compiled(tmp_path, "main.cc").returncode == 0
+    assert all(starts(tmp_path, parts(), name) for name in LIBRARIES)
 
 
 @pytest.mark.parametrize("kernels", PROCESSORS)
 def test_the_compiler_tells_the_path_of_cmsis_nn(kernels: str, kws: FileModel, tmp_path: Path) -> None:
     written(tmp_path, kws, kernels)
     for other, words in PROCESSORS.items():
-        done = built(tmp_path, "cmsis-nn", *words)
+        done = compiled(tmp_path, "main.cc", *words)
         assert (done.returncode == 0) == (other == kernels), done.stderr
         assert (f"sized for {kernels} kernels: for a processor that has" in done.stderr) == (other != kernels)
 
 
-def test_a_macro_of_another_library_and_a_missing_symbol_are_named(kws: FileModel, tmp_path: Path) -> None:
+def test_a_macro_of_another_library_and_a_missing_symbol_are_named(
+    kws: FileModel, parts: Callable[..., Path], tmp_path: Path
+) -> None:
     written(tmp_path, kws, "cmsis-c")
-    assert "#error sized for cmsis-c kernels; name those" in built(tmp_path, "cmsis-nn", "-DESP_NN").stderr
-    assert "kSizedFor_cmsis_c_0" in built(tmp_path, "reference").stderr
+    assert "#error sized for cmsis-c kernels; name those" in compiled(tmp_path, "main.cc", "-DESP_NN").stderr
+    assert compiled(tmp_path, "main.cc").returncode == 0
+    assert "kSizedFor_cmsis_c_0" in built(tmp_path, parts(), "reference").stderr
 
 
-def test_where_the_linker_cannot_be_asked_the_error_says_what_to_add(kws: FileModel, tmp_path: Path) -> None:
+def test_where_the_linker_cannot_be_asked_the_error_says_what_to_add(
+    kws: FileModel, parts: Callable[..., Path], tmp_path: Path
+) -> None:
     written(tmp_path, kws, "cmsis-c")
-    done = built(tmp_path, "reference", "-U__ELF__")
+    done = compiled(tmp_path, "main.cc", "-U__ELF__")
     assert done.returncode != 0
     for words in ("CMake, Zephyr: target_compile_definitions", "ESP-IDF", "Arduino", "STM32Cube", "CHECKED"):
         assert words in done.stderr
-    assert starts(tmp_path, "reference", "-U__ELF__", "-DCMSIS_NN")
+    assert compiled(tmp_path, "main.cc", "-U__ELF__", "-DCMSIS_NN").returncode == 0
+    assert starts(tmp_path, parts(), "reference")
 
 
 @pytest.mark.parametrize("kernels", sorted(KERNELS))
