@@ -118,13 +118,20 @@ class StageSearch:
     def program(self, stages: Sequence[StageChoice], floor: int = 0) -> CProgram:
         """The least program of these stages, some of which run backward; none needs less than `floor`.
 
+        Rows are cut into parts only in stages that would need more by whole ones.
+        """
+        return self._with_whole_rows(self._turned_least(stages, floor)).program()
+
+    def _turned_least(self, stages: Sequence[StageChoice], floor: int) -> PlacedStages:
+        """The least plan of these stages in either direction, as far as it is worth looking for it.
+
         A result lies below the operand over which it is written, or above it where the last rows come first. A chain
         of stages that take turns stays in the same memory; one that does not wanders downwards.
         """
         fixed = int(self.graph.pushed)
         least = self._draft(stages)
         if least.nbytes <= floor:
-            return least.program()
+            return least
         for turn in (0, 1):
             turned = self._draft(_turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn]))
             least = min(least, turned, key=_bytes_of)
@@ -135,10 +142,19 @@ class StageSearch:
                 break
             least = min(least, self._draft(_turned(least.choices, [at])), key=_bytes_of)
         if least.nbytes <= least.bound:
-            return least.program()
+            return least
         last = dict.fromkeys((tuple(stages), least.choices))
         placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in last)
-        return min(least, *placed, key=_bytes_of).program()
+        return min(least, *placed, key=_bytes_of)
+
+    def _with_whole_rows(self, placed: PlacedStages) -> PlacedStages:
+        """A plan with whole rows in all stages that need no parts of them; as it is where that needs more bytes."""
+        whole = [replace(stage, parts=min(stage.parts, 1)) for stage in placed.choices]
+        pairs = zip(placed.choices, whole, strict=True)
+        chosen = tuple(cut if self.graph.load(one, placed.nbytes) > placed.nbytes else one for cut, one in pairs)
+        if chosen == placed.choices:
+            return placed
+        return min(self._draft(chosen), placed, key=_bytes_of)
 
     def finer(self, program: CProgram, parts: int) -> CProgram:
         """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
@@ -148,7 +164,7 @@ class StageSearch:
         chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
         restaged = [[self._directed(stage) for stage in stages] for stages in dict.fromkeys(chosen)]
         placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, *restaged))
-        return min(placed, key=_bytes_of).program()
+        return self._with_whole_rows(min(placed, key=_bytes_of)).program()
 
     def _directed(self, choice: StageChoice) -> StageChoice:
         """A stage in the direction that needs less."""

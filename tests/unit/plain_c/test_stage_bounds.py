@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from modelplan.formats import load_model
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.rows.row_graph import with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.runtimes.tflm.file import load_tflite
 
-FAR = 1 << 60
+FAR, MODELS = 1 << 60, Path(__file__).parents[3] / "models"
 
 
 @pytest.mark.parametrize("draw", [random_cnn, branched_cnn, deep_cnn])
@@ -32,3 +34,16 @@ def test_no_stage_needs_more_than_its_plan(draw: object, tmp_path: Path) -> None
         graph = StagedGraph(with_chains(model.rows, []), pushed=False)
         loads = [graph.load(choice, FAR) for choice in program.choices.stages]
         assert max(loads) <= program.nbytes, (seed, loads)
+
+
+@pytest.mark.parametrize("name", ["inception_like", "mobilenet_v2_like", "autoencoder"])
+def test_rows_are_parted_only_in_stages_that_need_it(name: str) -> None:
+    path = str(MODELS / f"{name}.tflite")
+    model = CModel(load_model(path), load_tflite(path))
+    search = StageSearch(StagedGraph(model.rows))
+    stages = search.stages(8)
+    program = search.program(stages, search.least_load(8))
+    assert program.choices
+    parted = [stage for stage in program.choices.stages if stage.parts > 1]
+    assert 0 < len(parted) < sum(stage.parts > 1 for stage in stages)
+    assert all(search.graph.load(replace(stage, parts=1), FAR) > program.nbytes for stage in parted)
