@@ -185,10 +185,10 @@ class StageText:
         return lines + self.calls(form.operator, places, numbers, columns)
 
     @property
-    def _operators(self) -> list[int]:
-        """The operators of the stage by their number in its tables; what hands over rows comes behind, shifts last."""
-        used = {form.operator for form in self.table.forms}
-        return [*sorted(used - {SHIFT, ARRIVAL}), *([ARRIVAL] if ARRIVAL in used else [])]
+    def _calls(self) -> list[tuple[int, bool, bool]]:
+        """The calls of the stage by their number in its tables; what hands over rows comes behind, shifts last."""
+        used = {form.call for form in self.table.forms if form.operator != SHIFT}
+        return sorted(used, key=lambda call: (call[0] == ARRIVAL, call))
 
     def _columns(self) -> bool:
         return any(form.columns for form in self.table.forms)
@@ -234,8 +234,7 @@ class StageText:
             yield from _list_lines(f"{index} {self._name('pushes')}", self.table.pushes, " /* the run of each row */")
 
     def _row(self, form: StepForm, width: int) -> str:
-        operators = self._operators
-        call = len(operators) if form.operator == SHIFT else operators.index(form.operator)
+        call = len(self._calls) if form.operator == SHIFT else self._calls.index(form.call)
         columns = list(form.columns or (0, 0)) if self._columns() else []
         columns += list(form.held or (0, 0)) if self._tiles() else []
         numbers = ", ".join(map(str, (call, form.rows, form.above, form.computed, *columns)))
@@ -249,14 +248,14 @@ class StageText:
         row = f", const {self.element} *row" if table.pushes else ""
         yield f"static void {self._function_name}_steps(const {self._index} *order, int32_t count{counters}{row})"
         yield "{"
-        if table.pushes and ARRIVAL not in self._operators:
+        if table.pushes and ARRIVAL not in {operator for operator, _, _ in self._calls}:
             yield "    (void)row;"
         yield "    for (int32_t i = 0; i < count; i++) {"
         yield f"        const struct {self._name('step')} *s = &{self._name('steps')}[order[i]];"
         yield "        switch (s->call) {"
-        for number, operator in enumerate(self._operators):
+        for number, call in enumerate(self._calls):
             yield f"        case {number}: {{"
-            for line in self._case(operator):
+            for line in self._case(call):
                 yield f"            {line}"
             yield "            break;"
             yield "        }"
@@ -269,11 +268,12 @@ class StageText:
         yield "    }"
         yield "}"
 
-    def _case(self, operator: int) -> Iterator[str]:
-        forms = [form for form in self.table.forms if form.operator == operator]
-        places = []
+    def _case(self, call: tuple[int, bool, bool]) -> Iterator[str]:
+        operator, by_columns, of_tiles = call
+        places = list[str]()
+        count = next(len(form.places) for form in self.table.forms if form.operator == operator)
         yield f"/* {self.titles.get(operator, 'bytes of the row that the caller hands over')} */"
-        for position in range(len(forms[0].places)):
+        for position in range(count):
             key = operator, position
             step = f"s->at[{position}]"
             places.append(self._counter(key) if key in self.table.counted else step)
@@ -284,9 +284,7 @@ class StageText:
             source = f"(const char *)row + {places[1]}"
             yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
             return
-        columns = ["s->left", "s->columns"] if any(form.columns for form in forms) else None
-        if columns and any(form.held for form in forms):
-            columns += ["s->first", "s->width"]
+        columns = ["s->left", "s->columns", *(["s->first", "s->width"] if of_tiles else [])] if by_columns else None
         yield from self.calls(operator, places, ("s->rows", "s->above", "s->computed"), columns)
 
     def _function(self) -> Iterator[str]:
