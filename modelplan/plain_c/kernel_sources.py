@@ -99,9 +99,12 @@ def kernel_name(source: str, variant: str) -> str:
 
 @cache
 def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
-    """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
-    own = _FOLDER / f"{source}_{variant}.c"
-    file = own if own.exists() else _FOLDER / f"{source}.c"
+    """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT".
+
+    A variant may have a file of its own, or those of floats together.
+    """
+    names = (f"{source}_{variant}", *([f"{source}_float"] if variant.startswith("float") else []), source)
+    file = next(path for path in (_FOLDER / f"{name}.c" for name in names) if path.exists())
     text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), file.read_text())
     words = _words(variant)
     text = _with_words(text, words)

@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,17 @@ def test_the_page_names_the_operators_that_c_has_and_no_others() -> None:
     assert f"{len(C_KINDS)} kinds" in table
 
 
-def pooled_convolutions(d: Drawn, count: int) -> bytes:
+def in_floats(tensors: Sequence[T], ops: Sequence[Op]) -> tuple[T, ...]:
+    """The same tensors as floats, with other weights and biases."""
+    tables = {t for op in ops if "CONV" in op.kind for t in op.inputs[1:]}
+    draw = np.random.default_rng(len(ops))
+    values = {t: draw.normal(0, 0.5, tensors[t].shape).astype(np.float32).tobytes() for t in tables}
+    return tuple(
+        T("float32", x.shape, values.get(t)) if x.values is None or t in tables else x for t, x in enumerate(tensors)
+    )
+
+
+def pooled_convolutions(d: Drawn, count: int, *, floats: bool = False) -> bytes:
     """Convolutions of single pixels side by side, each before the mean of each channel; some widen their map."""
     tensors: list[T] = []
     ops: list[Op] = []
@@ -136,13 +147,14 @@ def pooled_convolutions(d: Drawn, count: int) -> bytes:
             sizes = {"FilterHeight": height, "FilterWidth": width, "Padding": 1}
             ops.append(Op("AVERAGE_POOL_2D", (at + 3,), (at + 4,), steps | sizes, "Pool2DOptions"))
     ends = tuple(op.inputs[0] for op in ops[::2]), tuple(op.outputs[0] for op in ops[1::2])
-    return build(S(tuple(tensors), tuple(ops), *ends))
+    return build(S(in_floats(tensors, ops) if floats else tuple(tensors), tuple(ops), *ends))
 
 
+@pytest.mark.parametrize("floats", [False, True], ids=["codes", "floats"])
 @pytest.mark.parametrize("seed", range(3))
-def test_convolutions_of_which_only_means_are_read_are_not_held(seed: int, tmp_path: Path) -> None:
+def test_convolutions_of_which_only_means_are_read_are_not_held(seed: int, tmp_path: Path, *, floats: bool) -> None:
     path = tmp_path / "pools.tflite"
-    path.write_bytes(pooled_convolutions(Drawn(seed), 30))
+    path.write_bytes(pooled_convolutions(Drawn(seed), 30, floats=floats))
     rung = fit_c(FitCRequest(str(path), without=frozenset({"overlaps", "rows", "parts"}))).chosen
     assert rung is not None
     called = {s.operator for stage in rung.program.stages for s in stage.steps if isinstance(s, KernelCall)}
@@ -154,7 +166,7 @@ def test_convolutions_of_which_only_means_are_read_are_not_held(seed: int, tmp_p
     assert verdict.outcome == "ok"
 
 
-def expanded_convolutions(d: Drawn, count: int) -> bytes:
+def expanded_convolutions(d: Drawn, count: int, *, floats: bool = False) -> bytes:
     """Pairs side by side: a convolution of single pixels, and a depthwise one that reads its result."""
     tensors: list[T] = []
     ops: list[Op] = []
@@ -179,13 +191,14 @@ def expanded_convolutions(d: Drawn, count: int) -> bytes:
         ops.append(Op("CONV_2D", (at, at + 1, at + 2), (at + 3,), single, "Conv2DOptions"))
         ops.append(Op("DEPTHWISE_CONV_2D", (at + 3, at + 4, at + 5), (at + 6,), window, "DepthwiseConv2DOptions"))
     ends = tuple(op.inputs[0] for op in ops[::2]), tuple(op.outputs[0] for op in ops[1::2])
-    return build(S(tuple(tensors), tuple(ops), *ends))
+    return build(S(in_floats(tensors, ops) if floats else tuple(tensors), tuple(ops), *ends))
 
 
+@pytest.mark.parametrize("floats", [False, True], ids=["codes", "floats"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_depthwise_convolution_computes_the_one_before(seed: int, tmp_path: Path) -> None:
+def test_a_depthwise_convolution_computes_the_one_before(seed: int, tmp_path: Path, *, floats: bool) -> None:
     path, draw = tmp_path / "pairs.tflite", random.Random(seed)
-    path.write_bytes(expanded_convolutions(Drawn(seed), 24))
+    path.write_bytes(expanded_convolutions(Drawn(seed), 24, floats=floats))
     model = CModel(load_model(str(path)), load_tflite(path))
     graph = model.graph
     results = [graph.tensors[op.outputs[0]].shape for op in graph.ops if op.kind == "DEPTHWISE_CONV_2D"]

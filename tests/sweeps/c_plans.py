@@ -38,9 +38,10 @@ FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefine
 
 
 def random_chains(rows: RowGraph, draw: random.Random) -> list[TileChain]:
-    """Some of the operators that can run tile by tile, none twice."""
-    chains, used = list[TileChain](), set[int]()
+    """Some of the operators that can run tile by tile, none twice; none computes another one that runs again."""
+    chains, used, again = list[TileChain](), set[int](), set(rows.origins.values())
     possible = chains_between(rows, 0, len(rows.order))
+    possible = [c for c in possible if c.operators[-1] not in rows.expanded or again.isdisjoint(c.operators)]
     for chain in draw.sample(possible, len(possible)):
         if used.isdisjoint(chain.operators) and draw.random() < 0.7:
             used.update(chain.operators)

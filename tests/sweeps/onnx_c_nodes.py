@@ -26,12 +26,15 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.compose
+from c_plans import random_stages
 from onnx import TensorProto, helper, numpy_helper
 
 from modelplan.checking.verifier.c_execution import execute_network
 from modelplan.checking.verifier.network_formulas import formulas_verdict
 from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
+from modelplan.plain_c.stated_plan import stated_verdict
+from modelplan.plain_c.writing.c_source import c_files
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError
 from modelplan.questions.c_fitting import FitCRequest, fit_c
@@ -387,16 +390,28 @@ def network(d: Drawn) -> None:
         elif choice < 0.6:
             d.node("Conv", d.table(d.values(c, 1, 3, 3)), pads=[1, 1, 1, 1], group=c)
             d.node("Add", before)
-        elif choice < 0.75:
+        elif choice < 0.7:
             d.node("MaxPool", kernel_shape=[2, 2], strides=[2, 2])
-        elif choice < 0.9:
+        elif choice < 0.85:
+            wide, stride = c * d.randint(2, 6), d.randint(1, 2)
+            d.node("Conv", d.table(d.values(wide, c, 1, 1)))
+            d.node("Relu")
+            d.node("Conv", d.table(d.values(wide, 1, 3, 3)), pads=[1, 1, 1, 1], group=wide, strides=[stride, stride])
+            d.node("Relu")
+            d.node("Conv", d.table(d.values(d.randint(2, 8), wide, 1, 1)))
+        elif choice < 0.95:
             d.node("Conv", d.table(d.values(d.randint(2, 8), c, 3, 3)), pads=[1, 1, 1, 1], strides=[2, 2])
         else:
             one = d.node("Conv", d.table(d.values(3, c, 1, 1)))
             d.node("Conv", d.table(d.values(2, c, 3, 3)), pads=[1, 1, 1, 1], first=before)
             d.node("Concat", one, axis=1)
     if d.random() < 0.6:
-        d.node("GlobalAveragePool")
+        if d.random() < 0.5:
+            pads: dict[str, Any] = {"pads": [0, 0, d.randint(0, 1), 1]} if d.random() < 0.2 else {}
+            d.node("Conv", d.table(d.values(d.randint(2, 40), d.channels(), 1, 1)), **pads)
+            d.node("Relu")
+        h, w = d.shape()[2:]
+        d.node("GlobalAveragePool") if d.random() < 0.7 else d.node("AveragePool", kernel_shape=[h, w])
         d.node("Flatten")
         d.node("Gemm", d.table(d.values(4, d.shape()[1])), d.table(d.values(4)), transB=1)
         if d.random() < 0.5:
@@ -439,17 +454,17 @@ def quantised(path: Path, target: Path, seed: int, name: str = "x") -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """How C is written: `pushed` is the input row by row; tiles, and all else that takes time, only with `tiles`."""
+    """How C is written: `pushed` is the input row by row; `drawn` stages have parts, tiles and operators again."""
 
     layout: str = "nchw"
     pushed: bool = False
-    tiles: bool = False
+    drawn: bool = False
     whole: bool = False
 
 
 #: Ways that are told apart, those with rows only for maps.
-MODES = (Way(whole=True), Way("nhwc", whole=True), Way(), Way("nhwc"), Way(tiles=True), Way("nhwc", tiles=True))
-PUSHED = (Way("nhwc", pushed=True), Way("nhwc", pushed=True, tiles=True))
+MODES = (Way(whole=True), Way("nhwc", whole=True), Way(), Way("nhwc"), Way(drawn=True), Way("nhwc", drawn=True))
+PUSHED = (Way("nhwc", pushed=True), Way("nhwc", pushed=True, drawn=True))
 
 
 def drawn(kind: str, seed: int, folder: Path, *, coded: bool = False) -> tuple[Path, Drawn]:
@@ -468,7 +483,7 @@ def compare(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
     path, d = drawn(kind, seed, folder, coded=coded)
     pushed = d.random() < 0.4 and len(d.input) == 4
     layout = "nhwc" if pushed or d.random() < 0.3 else "nchw"
-    return executed(path, Way(layout, pushed, tiles=d.random() < 0.3), seed)
+    return executed(path, Way(layout, pushed, drawn=d.random() < 0.3), seed)
 
 
 def compare_modes(kind: str, seed: int, folder: Path, *, coded: bool = False) -> str:
@@ -484,9 +499,7 @@ def executed(path: Path, way: Way, seed: int = 0) -> str:
     """What a file computes in C that is written in a way, beside ONNX Runtime, in the words of `compare`."""
     source = path.with_suffix(".c")
     request = FitCRequest(str(path), output=str(source), name="net", layout=way.layout, pushed=way.pushed)
-    if way.tiles:
-        request = replace(request, time_per_ram=float("inf"))
-    if way.whole:
+    if way.whole or way.drawn:
         request = replace(request, budget=1 << 40)  # so that the first rung will do
     try:
         chosen = fit_c(request).chosen
@@ -495,8 +508,15 @@ def executed(path: Path, way: Way, seed: int = 0) -> str:
     except ModelError as problem:
         return f"refused: {problem}"
     assert chosen is not None
-    source.write_text(chosen.files.source)
-    source.with_suffix(".h").write_text(chosen.files.header)
+    files = chosen.files
+    if way.drawn:
+        plan, operators = random_stages(chosen.model, random.Random(f"{seed} {way}"), pushed=way.pushed)
+        files = c_files(chosen.model.file, operators, plan, chosen.names)
+        verdict = stated_verdict(chosen.model, files.source, files.header)
+        if verdict.outcome != "ok":
+            return f"DIFFERS: {verdict.details}"
+    source.write_text(files.source)
+    source.with_suffix(".h").write_text(files.header)
     try:
         execute_network(str(path), stated_request(source.read_text()), source, seed)
     except BrokenPlanError as problem:

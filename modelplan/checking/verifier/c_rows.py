@@ -232,7 +232,7 @@ class _RowReplay:
         self._use_scratch(call)
         self._check_extents(call, rules)
         for position, rule in zip(positions, rules, strict=True):
-            if rule and op.inputs[position] in self._convolutions:
+            if rule and op.kind == "DEPTHWISE_CONV_2D" and op.inputs[position] in self._convolutions:
                 self._check_working_memory(op, call, rule)
         for row in range(count if any(rules) else 1):
             self._row(op, call, rules, row)
@@ -311,7 +311,7 @@ class _RowReplay:
         rule = row_reads(op, self._operands(op), position, [self.cells[t] for t in results]) if results else None
         if op.inputs[position] in self._convolutions:
             self._check_folded(op, self._convolutions[op.inputs[position]])
-            return rule if op.kind == "DEPTHWISE_CONV_2D" else None
+            return rule if op.kind != "AVERAGE_POOL_2D" else None
         if op.inputs[position] not in self._pads:
             return rule
         pad = self._pads[op.inputs[position]]
@@ -322,13 +322,15 @@ class _RowReplay:
 
     def _check_folded(self, op: Operation, convolution: Operation) -> None:
         """Checks that an operator may compute a convolution too: of its pixels one by one, into means or windows."""
-        if op.kind not in ("MEAN", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D") or not is_by_pixel(convolution, self.cells):
+        kinds = ("MEAN", "SUM", "AVERAGE_POOL_2D", "DEPTHWISE_CONV_2D")
+        if op.kind not in kinds or not is_by_pixel(convolution, self.cells):
             raise self._broken(f"nothing computes {convolution.label}")
 
     def _check_working_memory(self, op: Operation, call: KernelCall, rule: RowReads) -> None:
         """Checks that four channels of what a convolution hands on have room for the windows of some columns."""
         left, right = self._read_columns(call, rule)
-        needed = 4 * max(map(len, rule.rows)) * max(right - left, 1)
+        dtype = self.cells[call.writes[0].tensor].coding.dtype
+        needed = nbytes(dtype, (4 * max(map(len, rule.rows)) * max(right - left, 1),))
         if self.program.scratch.get(op.number, 0) < needed:
             raise self._broken(f"has less than {needed} bytes of working memory")
 

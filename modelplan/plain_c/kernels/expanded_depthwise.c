@@ -2,15 +2,7 @@
 /* A convolution with windows of one pixel and the depthwise convolution that reads its result, of which only four */
 /* channels of a tile are ever there. */
 struct expanded_depthwise_VARIANT_params {
-    int32_t in_width;
-    int32_t in_channels;
-    int32_t channels;
-    int32_t out_width;
-    int32_t kernel_height;
-    int32_t kernel_width;
-    int32_t stride_height;
-    int32_t stride_width;
-    int32_t pad_left;
+#include "expanded_fields.part"
     int32_t zero; /* of the map between */
     int32_t wide_least;
     int32_t wide_most;
@@ -72,29 +64,4 @@ static void expanded_depthwise_VARIANT_pixel(const struct expanded_depthwise_VAR
     rescaled_VARIANT(sums, q->bias + c, q->multiplier + c, q->shift + c, channels, p->out_zero, p->least, p->most, out);
 }
 
-static void expanded_depthwise_VARIANT(const struct expanded_depthwise_VARIANT_params *p,
-                                       const struct expanded_depthwise_VARIANT_tables *q, const element_t *in,
-                                       int32_t rows, int32_t above, int32_t out_rows, element_t *out, void *scratch)
-{
-    element_t *const tile = (element_t *)scratch;
-    const int32_t first = p->pad_left < 0 ? -p->pad_left : 0;
-    const int32_t last = (p->out_width - 1) * p->stride_width - p->pad_left + p->kernel_width;
-    const int32_t pitch = (last < p->in_width ? last : p->in_width) - first;
-    for (int32_t y = 0; y < out_rows; y++) {
-        int32_t taps[2];
-        const int32_t top = y * p->stride_height - above;
-        window(top, p->kernel_height, 1, rows, &taps[0], &taps[1]);
-        for (int32_t c = 0; c < p->channels; c += 4) {
-            const int32_t channels = least_of(p->channels - c, 4);
-            for (int32_t t = taps[0]; t < taps[1]; t++) {
-                const element_t *const row = in + ((top + t) * p->in_width + first) * p->in_channels;
-                expanded_depthwise_VARIANT_tile(p, q, row, pitch, c, channels, tile + (t - taps[0]) * pitch * 4);
-            }
-            for (int32_t x = 0; x < p->out_width; x++) {
-                const int32_t left = x * p->stride_width - p->pad_left;
-                expanded_depthwise_VARIANT_pixel(p, q, tile, taps, left, first, pitch, c, channels,
-                                                 out + (y * p->out_width + x) * p->channels + c);
-            }
-        }
-    }
-}
+#include "expanded_rows.part"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from modelplan.model import Graph
-from modelplan.plain_c.kernel_records import AxisWindow, CKernel, COperator
+from modelplan.plain_c.kernel_records import AxisWindow, CKernel, ConstTable, COperator, Parameters
+from modelplan.plain_c.kernel_sources import parameter_names, table_names
 
 _CONVOLUTIONS = {"conv_2d", "depthwise_conv_2d"}
 _ONES = ("kernel_height", "kernel_width", "stride_height", "stride_width", "groups")
-#: Variants of kernels on codes that can compute another convolution too.
-_CODED = ("int8", "int8_even")
-_LIMITS = {"pool_least": -128, "pool_most": 127}
-_SCALES = ("weights", "bias", "multiplier", "shift")
+#: Kernels that can compute another convolution too, by what the variants begin with that do.
+_FOLDED = {"conv_2d": "int8", "depthwise_conv_2d": "int8", "float_convolution": "float"}
+_LIMITS = {"int8": {"pool_least": -128, "pool_most": 127}, "int16": {"pool_least": -32768, "pool_most": 32767}}
+#: Numbers that are added to each other before others are, where sums of floats have parts.
+_TOGETHER = 16
 
 
 def without_pads(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, COperator]:
@@ -55,13 +58,14 @@ def _folded(pad: COperator, reader: COperator) -> COperator | None:
 
 
 def with_pooled_convolutions(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, COperator]:
-    """The operators without convolutions of single pixels that widen a map of which only each channel's mean is read.
+    """The operators without convolutions of single pixels of which only each channel's mean or sum is read.
 
-    The mean is computed channel by channel from the map before, so that the wider map is never there.
+    That is computed channel by channel from the map before, so that the map between is never there. Where all pixels
+    become one, and the map before has to be there as a whole, it must be the smaller one.
     """
     kept = dict(operators)
     for index, operator in operators.items():
-        readers = graph.readers[operator.results[0].tensor] if _widens(operator) else ()
+        readers = graph.readers[operator.results[0].tensor] if _is_by_pixel(operator) else ()
         pool = kept.get(readers[0]) if len(readers) == 1 and operator.results[0].tensor not in graph.outputs else None
         if pool and (pooled := _pooled(operator, pool)):
             kept[readers[0]] = pooled
@@ -70,52 +74,99 @@ def with_pooled_convolutions(graph: Graph, operators: Mapping[int, COperator]) -
 
 
 def _widens(operator: COperator) -> bool:
-    """Whether it is a convolution of single pixels whose result is larger than its operand."""
-    if not _is_by_pixel(operator):
-        return False
+    """Whether its result is larger than its operand."""
     source, result = operator.operands[0], operator.results[0]
     return result.rows * result.row_bytes > source.rows * source.row_bytes
 
 
 def _is_by_pixel(operator: COperator) -> bool:
-    """Whether it is a convolution of single pixels."""
-    if len(operator.kernels) != 1 or operator.kernels[0].source != "conv_2d" or not operator.by_rows:
+    """Whether it is a convolution of single pixels, of all those of its map and no others."""
+    kernel = _folded_kernel(operator)
+    if kernel is None or _is_depthwise(kernel) or not all(kernel.parameters[key] == 1 for key in _ONES):
         return False
-    kernel = operator.kernels[0]
-    return kernel.variant in _CODED and all(kernel.parameters[key] == 1 for key in _ONES)
+    source, result = operator.operands[0], operator.results[0]
+    same = kernel.parameters["in_width"] == kernel.parameters["out_width"] and source.rows == result.rows
+    return same and kernel.parameters["pad_left"] == 0 and source.window == AxisWindow()
+
+
+def _folded_kernel(operator: COperator) -> CKernel | None:
+    """The kernel of a convolution that can be a part of another operator; None where it has none."""
+    kernel = operator.kernels[0] if len(operator.kernels) == 1 and operator.by_rows else None
+    return kernel if kernel and kernel.variant.startswith(_FOLDED.get(kernel.source, "?")) else None
+
+
+def _is_depthwise(kernel: CKernel) -> bool:
+    return kernel.source == "depthwise_conv_2d" or kernel.parameters.get("depthwise") == 1
 
 
 def _pooled(convolution: COperator, pool: COperator) -> COperator | None:
-    """The pool that computes a convolution too; None where it is not the mean of each channel."""
+    """The pool that computes a convolution too; None where it is not the mean or the sum of each channel."""
     kernel, rows = convolution.kernels[0], convolution.results[0].rows
-    if kernel.variant != "int8":
+    by_rows = pool.by_rows and pool.operands[0].window == AxisWindow() and pool.results[0].rows == rows > 1
+    if len(pool.kernels) != 1 or pool.kernels[0].repeats != 1 or not (by_rows or _widens(convolution)):
         return None
-    pixels = rows * kernel.number("out_width")
-    mean = _mean(pool, pixels, rows)
+    pixels = kernel.number("out_width") * (1 if by_rows else rows)
+    floats = kernel.source == "float_convolution"
+    mean = _mean_of_floats(pool, pixels) if floats else _mean(pool, kernel.variant, pixels)
     if mean is None:
         return None
-    shared = ("weights", "bias", "multiplier", "shift", "in_channels", "out_channels", "out_zero", "least", "most")
-    parameters = {**{key: kernel.parameters[key] for key in shared}, "pixels": pixels, **mean}
-    operand = replace(convolution.operands[0], window=None)
-    folded = replace(pool.kernels[0], source="pooled_conv_2d", parameters=parameters, whole=(rows, 0, 1))
-    return replace(pool, operands=(operand,), kernels=(folded,), by_rows=False)
+    variant = f"{kernel.variant}_to_int16" if pool.kernels[0].source == "sum_of_codes" else kernel.variant
+    parameters = _parameters("pooled_conv_2d", variant, {**kernel.parameters, "pixels": pixels, **mean})
+    operand = replace(convolution.operands[0], window=AxisWindow() if by_rows else None, columns=None)
+    whole = rows, 0, rows if by_rows else 1
+    folded: CKernel = replace(
+        pool.kernels[0], source="pooled_conv_2d", variant=variant, parameters=parameters, whole=whole
+    )
+    return replace(pool, operands=(operand,), kernels=(folded,), by_rows=by_rows)
 
 
-def _mean(pool: COperator, pixels: int, rows: int) -> dict[str, int] | None:
-    """How a pool computes the mean over so many pixels of each channel; None where it computes something else."""
-    kernel = pool.kernels[0] if len(pool.kernels) == 1 else None
-    if kernel is None or kernel.variant != "int8" or kernel.repeats != 1:
-        return None
-    if kernel.source == "mean" and (kernel.number("outer"), kernel.number("reduced")) == (1, pixels):
+def _parameters(source: str, variant: str, known: Mapping[str, int | float | ConstTable]) -> Parameters:
+    """Those of what is known that a kernel takes."""
+    return {name: known[name] for name in (*parameter_names(source, variant), *table_names(source, variant))}
+
+
+def _is_block(kernel: CKernel, pixels: int) -> bool:
+    """Whether a reduction makes one element of so many that follow each other, for each channel."""
+    return (kernel.number("outer"), kernel.number("reduced")) == (1, pixels)
+
+
+def _is_whole(pool: COperator, pixels: int) -> bool:
+    """Whether a pool has a single window, which is all of its map."""
+    kernel, window = pool.kernels[0], pool.operands[0].window
+    rows = pool.operands[0].rows
+    sizes = tuple(kernel.number(key) for key in ("kernel_height", "kernel_width", "pad_left", "out_width"))
+    whole = pool.results[0].rows == 1 and window == AxisWindow(rows, kernel.number("stride_height"), 0)
+    return whole and sizes == (rows, pixels // rows, 0, 1)
+
+
+def _mean(pool: COperator, variant: str, pixels: int) -> Parameters | None:
+    """How a pool computes the mean, or the sum, over so many pixels of codes; None where it computes something else."""
+    kernel = pool.kernels[0]
+    none: Parameters = {"pool_multiplier": 0, "pool_shift": 0, "pool_zero": 0, "pool_divisor": 1}
+    if kernel.source == "sum_of_codes" and _is_block(kernel, pixels):
+        return {**none, **_LIMITS["int16"]}
+    if kernel.source == "mean" and kernel.variant == variant and _is_block(kernel, pixels):
         scale = {f"pool_{key}": kernel.number(key) for key in ("multiplier", "shift")}
-        return {**scale, "pool_zero": kernel.number("out_zero"), **_LIMITS} if scale["pool_multiplier"] else None
-    if kernel.source != "average_pool_2d":
+        mean: Parameters = {**none, **scale, "pool_zero": kernel.number("out_zero"), **_LIMITS["int8"]}
+        return mean if scale["pool_multiplier"] else None
+    if kernel.source == "average_pool_2d" and kernel.variant == variant and _is_whole(pool, pixels):
+        ends = {f"pool_{key}": kernel.number(key) for key in ("least", "most")}
+        return {**none, "pool_divisor": pixels, **ends}
+    return None
+
+
+def _mean_of_floats(pool: COperator, pixels: int) -> Parameters | None:
+    """The same of floats, which are added in the order in which the pool adds them."""
+    kernel = pool.kernels[0]
+    if kernel.source == "float_mean" and _is_block(kernel, pixels):
+        together = _TOGETHER if kernel.variant == "float_parts" else pixels
+        ends: Parameters = {"pool_least": -math.inf, "pool_most": math.inf}
+        return {"together": together, "count": kernel.parameters["count"], **ends}
+    means = kernel.source == "float_pool" and (kernel.number("takes"), kernel.number("whole")) in ((0, 0), (0, pixels))
+    if not means or not _is_whole(pool, pixels):
         return None
-    window = tuple(kernel.number(key) for key in ("kernel_height", "kernel_width", "pad_left", "out_width"))
-    whole = pool.results[0].rows == 1 and pool.operands[0].window == AxisWindow(rows, kernel.number("stride_height"), 0)
-    ends = {f"pool_{key}": kernel.number(key) for key in ("least", "most")}
-    none = {"pool_multiplier": 0, "pool_shift": 0, "pool_zero": 0}
-    return {**none, **ends} if whole and window == (rows, pixels // rows, 0, 1) else None
+    limits = {f"pool_{key}": kernel.parameters[key] for key in ("least", "most")}
+    return {"together": pixels, "count": float(pixels), **limits}
 
 
 def expanded_depthwise(graph: Graph, operators: Mapping[int, COperator]) -> dict[int, tuple[int, COperator]]:
@@ -129,32 +180,31 @@ def expanded_depthwise(graph: Graph, operators: Mapping[int, COperator]) -> dict
             continue
         readers = graph.readers[operator.results[0].tensor]
         reader = operators.get(readers[0]) if len(readers) == 1 else None
-        if reader is None or not _reads_by_channel(reader) or operator.kernels[0].parameters["pad_left"] != 0:
-            continue
-        if reader.kernels[0].variant == operator.kernels[0].variant:
+        if reader and _reads_by_channel(reader) and reader.kernels[0].variant == operator.kernels[0].variant:
             expanded[readers[0]] = index, _expanded(operator, reader)
     return expanded
 
 
 def _reads_by_channel(operator: COperator) -> bool:
     """Whether it is a depthwise convolution each of whose windows has a column of the map."""
-    if len(operator.kernels) != 1 or operator.kernels[0].source != "depthwise_conv_2d" or not operator.by_rows:
+    kernel = _folded_kernel(operator)
+    if kernel is None or not _is_depthwise(kernel):
         return False
-    kernel = operator.kernels[0]
-    plain = all(kernel.number(key) == 1 for key in ("depth_multiplier", "dilation_height", "dilation_width"))
+    weights, taps = kernel.parameters["weights"], kernel.number("kernel_height") * kernel.number("kernel_width")
+    plain = isinstance(weights, ConstTable) and weights.numbers.size == taps * kernel.number("in_channels")
+    plain = plain and kernel.number("dilation_height") == kernel.number("dilation_width") == 1
     last = (kernel.number("out_width") - 1) * kernel.number("stride_width") - kernel.number("pad_left")
     inside = last < kernel.number("in_width") and kernel.number("pad_left") < kernel.number("kernel_width")
-    return kernel.variant in _CODED and plain and inside
+    return plain and inside
 
 
 def _expanded(convolution: COperator, depthwise: COperator) -> COperator:
     """Both convolutions as one operator; what it needs of working memory depends on its columns."""
     wide, kernel = convolution.kernels[0].parameters, depthwise.kernels[0]
-    parameters = {key: value for key, value in kernel.parameters.items() if not key.startswith(("d", "in_"))}
-    parameters |= {f"wide_{key}": wide[key] for key in (*_SCALES, "least", "most")}
-    parameters |= {"in_channels": wide["in_channels"], "channels": wide["out_channels"], "zero": wide["out_zero"]}
-    parameters["in_width"] = kernel.parameters["in_width"]
+    known = {**kernel.parameters, **{f"wide_{key}": value for key, value in wide.items()}}
+    known |= {"in_channels": wide["in_channels"], "channels": wide["out_channels"], "zero": wide.get("out_zero", 0)}
     windows = depthwise.operands[0]
     operand = replace(convolution.operands[0], window=windows.window, columns=windows.columns)
+    parameters = _parameters("expanded_depthwise", kernel.variant, known)
     folded: CKernel = replace(kernel, source="expanded_depthwise", parameters=parameters)
     return replace(depthwise, operands=(operand,), kernels=(folded,))

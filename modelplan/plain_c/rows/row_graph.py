@@ -297,8 +297,9 @@ def tile_bytes(rows: RowGraph, facts: OperatorRows, columns: int) -> int:
     window = facts.windows[0]
     if window is None or window.columns is None:
         raise TypeError("an operator that computes another one reads all of its operand")
-    read = (columns - 1) * window.columns.stride + window.columns.reach
-    return _CHANNELS * window.rows.reach * min(read, rows.shape(facts.operands[0]).columns)
+    tensor, read = facts.operands[0], (columns - 1) * window.columns.stride + window.columns.reach
+    pixels = window.rows.reach * min(read, rows.shape(tensor).columns)
+    return nbytes(rows.graph.tensors[tensor].dtype, (_CHANNELS * pixels,))
 
 
 def _joined(rows: RowGraph, chain: TileChain, members: Sequence[tuple[int, OperatorRows]]) -> OperatorRows:

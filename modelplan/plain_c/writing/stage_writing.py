@@ -185,10 +185,10 @@ class StageText:
         return lines + self.calls(form.operator, places, numbers, columns)
 
     @cached_property
-    def _operators(self) -> list[int]:
-        """The operators of the stage by their number in its tables; what hands over rows comes behind, shifts last."""
-        used = {form.operator for form in self.table.forms}
-        return [*sorted(used - {SHIFT, ARRIVAL}), *([ARRIVAL] if ARRIVAL in used else [])]
+    def _calls(self) -> list[tuple[int, bool, bool]]:
+        """The calls of the stage by their number in its tables; what hands over rows comes behind, shifts last."""
+        used = {form.call for form in self.table.forms if form.operator != SHIFT}
+        return sorted(used, key=lambda call: (call[0] == ARRIVAL, call))
 
     @cached_property
     def _columns(self) -> bool:
@@ -238,8 +238,8 @@ class StageText:
     @cached_property
     def _rows(self) -> tuple[str, ...]:
         """The forms of steps as the rows of their table."""
-        calls = {operator: number for number, operator in enumerate([*self._operators, SHIFT])}
-        return tuple(self._row(calls[form.operator], form) for form in self.table.forms)
+        calls = {call: number for number, call in enumerate(self._calls)}
+        return tuple(self._row(calls.get(form.call, len(calls)), form) for form in self.table.forms)
 
     def _row(self, call: int, form: StepForm) -> str:
         columns = list(form.columns or (0, 0)) if self._columns else []
@@ -255,14 +255,14 @@ class StageText:
         row = f", const {self.element} *row" if table.pushes else ""
         yield f"static void {self._function_name}_steps(const {self._index} *order, int32_t count{counters}{row})"
         yield "{"
-        if table.pushes and ARRIVAL not in self._operators:
+        if table.pushes and ARRIVAL not in {operator for operator, _, _ in self._calls}:
             yield "    (void)row;"
         yield "    for (int32_t i = 0; i < count; i++) {"
         yield f"        const struct {self._name('step')} *s = &{self._name('steps')}[order[i]];"
         yield "        switch (s->call) {"
-        for number, operator in enumerate(self._operators):
+        for number, call in enumerate(self._calls):
             yield f"        case {number}: {{"
-            for line in self._case(operator):
+            for line in self._case(call):
                 yield f"            {line}"
             yield "            break;"
             yield "        }"
@@ -275,11 +275,12 @@ class StageText:
         yield "    }"
         yield "}"
 
-    def _case(self, operator: int) -> Iterator[str]:
-        forms = [form for form in self.table.forms if form.operator == operator]
-        places = []
+    def _case(self, call: tuple[int, bool, bool]) -> Iterator[str]:
+        operator, by_columns, of_tiles = call
+        places = list[str]()
+        count = next(len(form.places) for form in self.table.forms if form.operator == operator)
         yield f"/* {self.titles.get(operator, 'bytes of the row that the caller hands over')} */"
-        for position in range(len(forms[0].places)):
+        for position in range(count):
             key = operator, position
             step = f"s->at[{position}]"
             places.append(self._counter(key) if key in self.table.counted else step)
@@ -290,9 +291,7 @@ class StageText:
             source = f"(const char *)row + {places[1]}"
             yield f"(void)memcpy(RAM + {places[0]}, {source}, (size_t){places[2]});"
             return
-        columns = ["s->left", "s->columns"] if any(form.columns for form in forms) else None
-        if columns and any(form.held for form in forms):
-            columns += ["s->first", "s->width"]
+        columns = ["s->left", "s->columns", *(["s->first", "s->width"] if of_tiles else [])] if by_columns else None
         yield from self.calls(operator, places, ("s->rows", "s->above", "s->computed"), columns)
 
     def _function(self) -> Iterator[str]:

@@ -39,6 +39,11 @@ class StepForm(NamedTuple):
     columns: tuple[int, int] | None = None
     held: tuple[int, int] | None = None
 
+    @property
+    def call(self) -> tuple[int, bool, bool]:
+        """What a call is told from others by: its operator, whether it names columns, and those of a tile."""
+        return self.operator, self.columns is not None, self.held is not None
+
 
 @dataclass(frozen=True, slots=True)
 class OrderRun:
