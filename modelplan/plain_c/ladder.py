@@ -40,6 +40,8 @@ _LITTLE_TIME, _FINE = 0.1, 0.25
 _GAIN = 0.002
 #: The share of multiply-accumulates and of time that operators may add which run again, though nobody asked for it.
 _LITTLE_WORK = 0.1
+#: Orders in which whole maps are packed, and the pairs of values that all of these look at at most.
+_WHOLE_TRIES, _WHOLE_PAIRS = 2000, 200_000_000
 #: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
 _PLACED, _DRAFT_TRIES = 2, 4000
 #: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
@@ -255,7 +257,8 @@ def _rungs(
     search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
         report("whole maps")
-        yield _rung("maps", model, placed_program(graph, single, 2000, goal.seed), names, budget=goal.budget)
+        tries = min(_WHOLE_TRIES, _WHOLE_PAIRS // len(model.rows.values) ** 2 + 1)
+        yield _rung("maps", model, placed_program(graph, single, tries, goal.seed), names, budget=goal.budget)
     if "overlaps" not in goal.without:
         report("overlaps")
         yield _rung(
