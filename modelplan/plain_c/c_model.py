@@ -8,10 +8,10 @@ from functools import cached_property
 
 from modelplan.model import Graph
 from modelplan.model.c_program import CProgram
+from modelplan.plain_c.folding import expanded_depthwise, with_pooled_convolutions, without_pads
 from modelplan.plain_c.instruction_counts import faster_of
 from modelplan.plain_c.kernel_records import COperator, MissingKernelError
 from modelplan.plain_c.libraries.kernel_libraries import library_operators
-from modelplan.plain_c.operator_calls.folding import expanded_depthwise, with_pooled_convolutions, without_pads
 from modelplan.plain_c.operator_calls.operator_table import c_operator
 from modelplan.plain_c.operator_calls.reading import OperatorReader
 from modelplan.plain_c.operator_calls.state_layout import handle_key
