@@ -145,7 +145,7 @@ class StripeSearch:
         unsplit = self._parts.plan(())
         self._least_score = self._score(self._arena(unsplit), self.least[0])
         #: Bytes of the objective that the model needs beside its maps.
-        self._beside = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
+        self._kept_unsplit = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
         self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
         self.most_buffers = self.usual_buffers
         #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is.
@@ -219,9 +219,11 @@ class StripeSearch:
         for at in range(0, len(plans), _TOGETHER):
             if self._is_near_bound():
                 return
-            below = self._worth_building()
-            likely = [plan for plan in plans[at : at + _TOGETHER] if below is None or self._is_likely(plan, below)]
-            for _ in self._try_plans(workers, likely, below):
+            below, some = self._worth_building(), plans[at : at + _TOGETHER]
+            if below is not None:
+                best = min(filter(None, self.plans.values()), key=lambda plan: plan.score)
+                some = [plan for plan in some if self._is_likely(plan, best, _FAR)]
+            for _ in self._try_plans(workers, some, below):
                 pass
 
     def _improve_by_blocks(self, workers: Workers, blocks: Sequence[Candidate]) -> None:
@@ -461,7 +463,7 @@ class StripeSearch:
         """
         near = list(dict.fromkeys(self._neighbours(best.stretches)))
         self.random.shuffle(near)
-        likely = [stretches for stretches in near if self._is_likely(stretches, _HOPELESS * best.score)]
+        likely = [stretches for stretches in near if self._is_likely(stretches, best, _HOPELESS)]
         options = [stretches for stretches in likely if stretches not in self.plans]
         promising = sorted(options, key=self._outlook)
         in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
@@ -497,15 +499,16 @@ class StripeSearch:
         parts = [self._prices[stretch] for stretch in stretches]
         choice = candidates.choice_of(self.space, [part for part in parts if part])
         dear = choice.macs > self.goal.max_macs * self.model.macs or choice.time > self.goal.max_time * self.model.time
-        return dear or None in parts, self._expected(choice) + self._beside
+        return dear or None in parts, self._expected(choice) + self._kept_unsplit
 
-    def _is_likely(self, stretches: Stretches, below: float) -> bool:
-        """Whether a plan seems to keep the caps and to need less than so many bytes of the objective.
+    def _is_likely(self, stretches: Stretches, best: PackedPlan, times: float) -> bool:
+        """Whether a plan seems to keep the caps and to need less than so many times what another one needs.
 
-        Of blocks of channels more is expected than they need.
+        That is what it needs or was expected to. Of blocks of channels more is expected than they need.
         """
         dear, expected = self._outlook(stretches)
-        return not dear and (expected < below or any(isinstance(stretch, ChannelBlocks) for stretch in stretches))
+        most = times * max(best.score, self._outlook(best.stretches)[1])
+        return not dear and (expected < most or any(isinstance(stretch, ChannelBlocks) for stretch in stretches))
 
     def _neighbours(self, stretches: Stretches) -> Iterator[Stretches]:
         """Plans with one stretch changed or one stretch more."""
