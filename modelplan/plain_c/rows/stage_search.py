@@ -151,7 +151,7 @@ class StageSearch:
         """A plan with whole rows in all stages that need no parts of them; as it is where that needs more bytes."""
         whole = [replace(stage, parts=min(stage.parts, 1)) for stage in placed.choices]
         pairs = zip(placed.choices, whole, strict=True)
-        chosen = tuple(cut if self.graph.load(one, placed.nbytes) > placed.nbytes else one for cut, one in pairs)
+        chosen = tuple(cut if self.graph.load(uncut, placed.nbytes) > placed.nbytes else uncut for cut, uncut in pairs)
         if chosen == placed.choices:
             return placed
         return min(self._draft(chosen), placed, key=_bytes_of)

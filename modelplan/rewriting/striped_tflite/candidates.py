@@ -199,10 +199,12 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
     return candidates
 
 
-def priced(space: Space, form: CarryingLoop | ChannelBlocks | LoopedStripes | UnrolledStripes) -> Candidate | None:
+def priced(space: Space, form: StripedStretch) -> Candidate | None:
     """A stretch in stripes of this form with what it is expected to cost, None where there are no such stripes."""
     if isinstance(form, ChannelBlocks):
         return priced_blocks(space, form)
+    if not isinstance(form, CarryingLoop | LoopedStripes | UnrolledStripes):
+        raise TypeError(f"stripes of the unknown form {type(form).__name__}")
     candidates = (
         _priced(space, base, form, across) for base, across in _of_range(space, form.first, form.last, maxsize)
     )

@@ -52,7 +52,7 @@ _TOGETHER = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
 _MOST_LOOPS = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
-_NEAR = 0.94
+_NEAR = 0.98
 #: Plans of a score so many times the best are left out before they are packed at length.
 _FAR = 1.15
 #: Plans within this share of what every plan needs end the search.
@@ -61,11 +61,13 @@ _DONE = 0.005
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
-_MOST_BUFFERS, _GAIN = 150_000, 0.01
+_MOST_BUFFERS, _GAIN = 75_000, 0.01
 #: A search that gains nothing ends behind so many plans and as many again as it took to the last gain.
-_WITHOUT_GAIN = 160
+_WITHOUT_GAIN = 60
 #: Neighbours that seem to break a cap, or to need so many times what the plan needs, are not tried: hardly any gains.
 _HOPELESS = 1.1
+#: Neighbours of the lowest plan of which neighbours are looked at too, and how many of those are tried.
+_NEAREST, _FARTHER = 8, 16
 #: Seconds of work before further processes are started: each imports half a second long, and knows nothing then.
 _ALONE = 6.0
 #: Kinds of plans that improvement starts from in turn.
@@ -135,12 +137,15 @@ class StripeSearch:
         self.candidates: list[Candidate] = []
         self._parts = PlanParts(whole, order, model)
         self._tried = lru_cache(_ALIKE)(self._first_look)  # stripes of several forms may have the same program
-        self._priced = cache(partial(candidates.priced, self.space))
+        self._prices: dict[StripedStretch, Candidate | None] = {}
         self.plans: dict[Stretches, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
         self.least = least_bytes(self.space, self._scratch)
-        self._least_score = self._score(self._arena(self._parts.plan(())), self.least[0])
+        unsplit = self._parts.plan(())
+        self._least_score = self._score(self._arena(unsplit), self.least[0])
+        #: Bytes of the objective that the model needs beside its maps.
+        self._kept_unsplit = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
         self.buffers, self.usual_buffers = 0, int(share * _MOST_BUFFERS)
         self.most_buffers = self.usual_buffers
         #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is.
@@ -196,6 +201,7 @@ class StripeSearch:
         ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
         for priced in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
             self.candidates += priced
+        self._prices |= {c.stretch: c for c in self.candidates}
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         others = [c for c in self.candidates if not candidates.carries_rows(c)]
         choices = candidates.plans(self.space, others, *most)
@@ -213,7 +219,11 @@ class StripeSearch:
         for at in range(0, len(plans), _TOGETHER):
             if self._is_near_bound():
                 return
-            for _ in self._try_plans(workers, plans[at : at + _TOGETHER], self._worth_building()):
+            below, some = self._worth_building(), plans[at : at + _TOGETHER]
+            if below is not None:
+                best = min(filter(None, self.plans.values()), key=lambda plan: plan.score)
+                some = [plan for plan in some if self._is_likely(plan, best, _FAR)]
+            for _ in self._try_plans(workers, some, below):
                 pass
 
     def _improve_by_blocks(self, workers: Workers, blocks: Sequence[Candidate]) -> None:
@@ -451,15 +461,15 @@ class StripeSearch:
 
         Loops that carry rows are unrolled first; then the most promising ones and any come in turn.
         """
-        options = [
-            stretches for stretches in dict.fromkeys(self._neighbours(best.stretches)) if stretches not in self.plans
-        ]
-        self.random.shuffle(options)
-        outlooks = {stretches: self._outlook(stretches) for stretches in options}
-        options = [stretches for stretches in options if outlooks[stretches] <= (False, int(_HOPELESS * best.score))]
-        promising = sorted(options, key=outlooks.__getitem__)
+        near = list(dict.fromkeys(self._neighbours(best.stretches)))
+        self.random.shuffle(near)
+        likely = [stretches for stretches in near if self._is_likely(stretches, best, _HOPELESS)]
+        options = [stretches for stretches in likely if stretches not in self.plans]
+        promising = sorted(options, key=self._outlook)
         in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
         options = list(dict.fromkeys(in_turn))
+        if best.score == self.lowest:
+            options += self._two_steps_away(best, sorted(likely, key=self._outlook)[:_NEAREST])
         for plan in self._try_plans(workers, options[:most], best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
@@ -467,6 +477,12 @@ class StripeSearch:
             if self._is_over():
                 break
         return None
+
+    def _two_steps_away(self, best: PackedPlan, near: Sequence[Stretches]) -> list[Stretches]:
+        """The most promising neighbours of neighbours that seem to need less than a plan."""
+        far = {other: self._outlook(other) for stretches in near for other in self._neighbours(stretches)}
+        better = [other for other, outlook in far.items() if outlook < (False, best.score) and other not in self.plans]
+        return sorted(better, key=far.__getitem__)[:_FARTHER]
 
     def _is_over(self) -> str:
         """That in words, where improvement has used up its buffers, or has gained nothing for long."""
@@ -477,10 +493,22 @@ class StripeSearch:
 
     def _outlook(self, stretches: Stretches) -> tuple[bool, int]:
         """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""
-        parts = [self._priced(stretch) for stretch in stretches]
+        for stretch in stretches:
+            if stretch not in self._prices:
+                self._prices[stretch] = candidates.priced(self.space, stretch)
+        parts = [self._prices[stretch] for stretch in stretches]
         choice = candidates.choice_of(self.space, [part for part in parts if part])
         dear = choice.macs > self.goal.max_macs * self.model.macs or choice.time > self.goal.max_time * self.model.time
-        return dear or None in parts, self._expected(choice)
+        return dear or None in parts, self._expected(choice) + self._kept_unsplit
+
+    def _is_likely(self, stretches: Stretches, best: PackedPlan, times: float) -> bool:
+        """Whether a plan seems to keep the caps and to need less than so many times what another one needs.
+
+        That is what it needs or was expected to. Of blocks of channels more is expected than they need.
+        """
+        dear, expected = self._outlook(stretches)
+        most = times * max(best.score, self._outlook(best.stretches)[1])
+        return not dear and (expected < most or any(isinstance(stretch, ChannelBlocks) for stretch in stretches))
 
     def _neighbours(self, stretches: Stretches) -> Iterator[Stretches]:
         """Plans with one stretch changed or one stretch more."""
