@@ -26,9 +26,9 @@ from modelplan.model import (  # fmt: skip
 )
 from modelplan.model.model_file import ModelFile
 from modelplan.questions.alternatives import carried_offsets, carries_plan
-from modelplan.runtimes.tflm import planner
+from modelplan.runtimes.tflm import planner, scopes
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
-from modelplan.runtimes.tflm.planner import Scope
+from modelplan.runtimes.tflm.scopes import Scope
 
 #: What is said of such a plan.
 ABOUT = (
@@ -119,7 +119,7 @@ class _Run:
 def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
     """One invocation of the model as TFLM runs it, restricted to tensors with these addresses."""
     tensors = {tensor: number for number, tensor in enumerate(places)}
-    run_scopes = planner.scopes_of(model, _MOST_STEPS)
+    run_scopes = scopes.scopes_of(model, _MOST_STEPS)
     first: dict[tuple[int, int], Scope] = {}
     for scope in run_scopes:
         first.setdefault((scope.subgraph, scope.op), scope)
@@ -138,7 +138,7 @@ def _run_of(model: FileModel, places: dict[int, int]) -> _Run:
     return _Run(
         graph,
         tuple(numbers[scope.subgraph, scope.op] for scope in run_scopes),
-        tuple(planner.words_of(model, scope) for scope in first.values()),
+        tuple(scopes.words_of(model, scope) for scope in first.values()),
         tuple(numbers.get(scope.caller, -1) for scope in first.values()),
         tensors,
         {tensors[t]: number for number, (_, writes) in enumerate(flows) for t in writes if t in tensors},

@@ -20,7 +20,8 @@ from modelplan.ops import facts
 from modelplan.ops.conditions import numbers
 from modelplan.primitives.errors import ModelError
 from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
-from modelplan.rewriting.striped_onnx.layers import PAD_OPERANDS, SLICE_OPERANDS, Reading, is_valid, margins
+from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
+from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep, free_name
 
 if TYPE_CHECKING:
