@@ -36,7 +36,7 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 def stated_verdict(model: CModel, source: str, header: str) -> Verdict:
     """The verdict of the plan that a source and its header state.
 
-    Cost: O(bytes that all steps read and write).
+    Cost: O(rows that all steps read and write), however long they are, and of the text.
     """
     try:
         names = stated_names(source, header)

@@ -95,6 +95,24 @@ def parse_nanoseconds(text: str) -> float:
     return float(match[1]) * _TIMES[match[2]]
 
 
+def parse_share(text: str) -> float:
+    """A share from 0 on, written as a percentage or as a number.
+
+    Raises:
+        RequestError: it is neither, below 0, or without end.
+
+    >>> parse_share("10%"), parse_share("0.1")
+    (0.1, 0.1)
+    """
+    try:
+        fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        fraction = -1.0
+    if not 0 <= fraction < float("inf"):
+        raise RequestError(f"cannot read {text!r} as a share; expected a number like 10% or 0.1")
+    return fraction
+
+
 def rounded_up(size: int, unit: int) -> int:
     """The least multiple of `unit` that is not below `size`."""
     return -(-size // unit) * unit
@@ -162,18 +180,3 @@ def steps_words(start: int, end: int) -> str:
     if end <= start:
         return "none"
     return f"{start:,}" if end == start + 1 else f"{start:,} to {end - 1:,}"
-
-
-def parse_share(text: str) -> float:
-    """A share written as a percentage or as a number.
-
-    >>> parse_share("10%"), parse_share("0.1")
-    (0.1, 0.1)
-    """
-    try:
-        fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        fraction = -1.0
-    if not 0 <= fraction < float("inf"):
-        raise RequestError(f"cannot read {text!r} as a share; expected a number like 10% or 0.1")
-    return fraction

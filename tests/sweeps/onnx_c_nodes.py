@@ -3,7 +3,7 @@
 python tests/sweeps/onnx_c_nodes.py COUNT [KIND...] compares so many of each kind, and exits with 1 if any differs. What
 comes before COUNT says how:
 
-* nothing: each in a program of its own, in a layout and by rows, tiles or whole maps as its seed draws them
+* nothing: each in a program of its own, in a layout and by rows, or drawn stages, as its seed draws them
 * --together: a hundred in one program, whole, so that ten thousand take minutes; the layouts come in turn
 * --modes: each in both layouts and in all modes that it has
 * --formulas: nothing is compiled; two readings of the files are compared with each other, in both layouts

@@ -219,10 +219,10 @@ class StripeSearch:
         for at in range(0, len(plans), _TOGETHER):
             if self._is_near_bound():
                 return
-            below, some = self._worth_building(), plans[at : at + _TOGETHER]
-            if below is not None:
-                best = min(filter(None, self.plans.values()), key=lambda plan: plan.score)
-                some = [plan for plan in some if self._is_likely(plan, best, _FAR)]
+            some, below = plans[at : at + _TOGETHER], None
+            best = min(filter(None, self.plans.values()), key=lambda plan: plan.score, default=None)
+            if best and self.goal.budget is None:  # no improvement brings one below it that is far from it
+                some, below = [plan for plan in some if self._is_likely(plan, best, _FAR)], int(_FAR * best.score)
             for _ in self._try_plans(workers, some, below):
                 pass
 
@@ -238,11 +238,6 @@ class StripeSearch:
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + _MOST_BUFFERS // 2
             self._improve(workers)
-
-    def _worth_building(self) -> int | None:
-        """The score from which plans are skipped: no improvement brings one below the best."""
-        best = min((plan.score for plan in self.plans.values() if plan), default=None)
-        return None if best is None or self.goal.budget is not None else int(_FAR * best)
 
     def loads(self) -> list[int]:
         """For each built plan its load bound in bytes."""
