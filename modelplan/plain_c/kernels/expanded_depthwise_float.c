@@ -1,5 +1,6 @@
 /* uses: window, least_of, weight_of, float_dot_VARIANT, float_bounded_VARIANT */
-/* The same of floats, beside whose map there is nothing. */
+/* A convolution of floats with windows of one pixel and the depthwise convolution that reads its result, of which */
+/* only four channels of a tile are ever there. */
 struct expanded_depthwise_VARIANT_params {
 #include "expanded_fields.part"
     float wide_least;

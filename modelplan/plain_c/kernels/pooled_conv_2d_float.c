@@ -1,5 +1,6 @@
 /* uses: least_of, float_dot_VARIANT, float_bounded_VARIANT */
-/* The same of floats; the fewer numbers one sum adds, the fewer bits it loses. */
+/* A convolution of floats with windows of one pixel, of whose result only the mean of each channel is kept: over all */
+/* pixels, or over those of each row. The fewer numbers one sum adds, the fewer bits it loses. */
 struct pooled_conv_2d_VARIANT_params {
 #include "pooled_fields.part"
     int32_t together; /* pixels that are added to each other before others are */
