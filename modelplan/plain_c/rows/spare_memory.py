@@ -53,10 +53,11 @@ def _placed(step: Step, places: Mapping[int, int]) -> Step:
 
 def _hole(busy: Bytes, nbytes: int) -> int | None:
     """The first place with so many free bytes."""
-    used = np.concatenate([[0], np.cumsum(busy)])
-    starts = np.arange(0, len(busy) - nbytes + 1, _ALIGNMENT)
-    free = starts[used[starts + nbytes] == used[starts]]
-    return int(free[0]) if len(free) else None
+    used, free = busy.tobytes(), bytes(nbytes)
+    at = used.find(free)
+    while at > 0 and at % _ALIGNMENT:
+        at = used.find(free, at + -at % _ALIGNMENT)
+    return None if at < 0 else at
 
 
 def _busy(program: CProgram, rows: RowGraph, wanted: set[int]) -> dict[int, Bytes]:
