@@ -1,6 +1,8 @@
 // Stretches in stripes, as a class of the module: operators and maps in tables, their rows and what they cost.
+#include <nanobind/stl/optional.h>
+
 #include "bindings.hpp"
-#include "rows/stripe_prices.hpp"
+#include "rows/loops.hpp"
 
 namespace modelplan {
 namespace {
@@ -37,7 +39,8 @@ rows::Layer layer_of(Row& row) {
 // A stretch whose forms are asked for their rows and prices.
 class BoundStretch {
  public:
-  BoundStretch(const Table& operators, const Table& maps, const Table& reads) {
+  BoundStretch(const Table& operators, const Table& maps, const Table& reads, const std::optional<Table>& turned)
+      : turned_(operators.shape(0)) {
     for (std::size_t i = 0; i < maps.shape(0); ++i) stretch_.maps.push_back(map_of(maps, i, operators.shape(0)));
     for (std::size_t i = 0; i < operators.shape(0); ++i) {
       Row row(operators, i, 14);
@@ -52,6 +55,11 @@ class BoundStretch {
       stretch_.operators[op].reads.push_back(map);
       if (row.flag()) stretch_.operators[op].operands.push_back(map);
       stretch_.maps[map].readers.push_back(op);
+    }
+    for (std::size_t i = 0; turned && i < turned->shape(0); ++i) {
+      Row row(*turned, i, 4);
+      std::optional<rows::TurnedOperand>& operand = turned_[row.index(operators.shape(0))];
+      operand = rows::TurnedOperand{row.number(), row.number(), row.number()};
     }
   }
 
@@ -85,15 +93,70 @@ class BoundStretch {
   nb::object price(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad, const Array<std::int64_t>& kept,
                    bool rolling, bool backward, const rows::StripePrices& prices, std::int64_t across) const {
     if (prices.tail.size() != stretch_.operators.size()) throw std::invalid_argument("each operator has a price");
+    return priced([&] { return rows::cost_of(stretch_, form(cuts, pad, kept, rolling, backward), prices, across); });
+  }
+
+  // (starts of the result, (computed, kept, their starts) of each operator, (operator, extent, starts) of each operand,
+  // rows used of each operator), or why there is no such loop.
+  nb::object loop_rows(std::int64_t made, bool trim_late, const std::optional<Table>& layers) const {
+    Array<std::int64_t> operators, operands, used;
     try {
-      const rows::StripeCost cost = rows::cost_of(stretch_, form(cuts, pad, kept, rolling, backward), prices, across);
+      const rows::LoopRows found = rows::loop_rows(stretch_, layers_of(layers), at_least_one(made), trim_late);
+      for (std::size_t i = 0; i < found.operators.size(); ++i) {
+        const rows::LoopedOperator& op = found.operators[i];
+        operators.insert(operators.end(), {op.computed, op.kept.extent});
+        operators.insert(operators.end(), op.kept.starts.begin(), op.kept.starts.end());
+        for (const rows::IterationRows& taken : op.taken) {
+          operands.insert(operands.end(), {static_cast<std::int64_t>(i), taken.extent});
+          operands.insert(operands.end(), taken.starts.begin(), taken.starts.end());
+        }
+        for (const rows::Span& rows : op.used) used.insert(used.end(), {rows.first, rows.end});
+      }
+      return nb::make_tuple(found.result.starts, column_of(std::move(operators)), column_of(std::move(operands)),
+                            column_of(std::move(used)));
+    } catch (const rows::IllegalStripe& reason) {
+      return nb::str(reason.what());
+    }
+  }
+
+  // As `price`, of a loop; `layers` are those along the other axis, which is cut into tiles of so many `columns`.
+  nb::object loop_price(std::int64_t made, bool trim_late, const std::optional<Table>& layers, std::int64_t columns,
+                        const rows::StripePrices& prices, std::int64_t across) const {
+    if (prices.tail.size() != stretch_.operators.size()) throw std::invalid_argument("each operator has a price");
+    if (columns > 0 && !layers) throw std::invalid_argument("tiles need layers along both axes");
+    const rows::LoopForm form{at_least_one(made), trim_late, layers_of(layers), columns, turned_};
+    return priced([&] { return rows::cost_of(stretch_, form, prices, across); });
+  }
+
+ private:
+  template <class Price>
+  static nb::object priced(Price&& price) {
+    try {
+      const rows::StripeCost cost = price();
       return nb::make_tuple(cost.peak, cost.macs, cost.ops, cost.tail, cost.time);
     } catch (const rows::IllegalStripe&) {
       return nb::none();
     }
   }
 
- private:
+  static std::int64_t at_least_one(std::int64_t rows) {
+    if (rows < 1) throw std::invalid_argument("a loop makes rows");
+    return rows;
+  }
+
+  // The layers of a table, without one those of the operators along their axis.
+  Array<rows::Layer> layers_of(const std::optional<Table>& table) const {
+    Array<rows::Layer> layers;
+    if (table && table->shape(0) != stretch_.operators.size()) throw std::invalid_argument("each operator has a layer");
+    for (std::size_t i = 0; i < stretch_.operators.size(); ++i) {
+      if (!table) layers.push_back(stretch_.operators[i].layer);
+      if (!table) continue;
+      Row row(*table, i, 11);
+      layers.push_back(layer_of(row));
+    }
+    return layers;
+  }
+
   rows::StripeForm form(const Array<std::int64_t>& cuts, const Array<std::int64_t>& pad,
                         const Array<std::int64_t>& kept, bool rolling, bool backward) const {
     if (cuts.size() < 2 || cuts.back() < 1) throw rows::IllegalStripe("stripes have two borders, and rows between");
@@ -107,6 +170,7 @@ class BoundStretch {
   }
 
   rows::Stretch stretch_;
+  Array<std::optional<rows::TurnedOperand>> turned_;  // of each operator
 };
 
 rows::AddedPrice added_of(const Doubles& added, std::size_t row) {
@@ -115,9 +179,9 @@ rows::AddedPrice added_of(const Doubles& added, std::size_t row) {
 }
 
 rows::StripePrices prices_of(const Table& kept, const Doubles& times, const Doubles& added, std::int64_t most_joined) {
-  if (kept.shape(1) != 2 || times.shape(1) != 2 || times.shape(0) != kept.shape(0) || added.shape(0) != 3 ||
+  if (kept.shape(1) != 2 || times.shape(1) != 2 || times.shape(0) != kept.shape(0) || added.shape(0) != 4 ||
       added.shape(1) != 5 || most_joined < 1)
-    throw std::invalid_argument("prices are kept bytes and times of each operator, and of three that are added");
+    throw std::invalid_argument("prices are kept bytes and times of each operator, and of four that are added");
   rows::StripePrices prices;
   for (std::size_t i = 0; i < kept.shape(0); ++i) {
     prices.tail.push_back(kept.data()[2 * i]);
@@ -128,6 +192,7 @@ rows::StripePrices prices_of(const Table& kept, const Doubles& times, const Doub
   prices.pad = added_of(added, 0);
   prices.slice = added_of(added, 1);
   prices.join = added_of(added, 2);
+  prices.update = added_of(added, 3);
   prices.most_joined = most_joined;
   return prices;
 }
@@ -140,15 +205,24 @@ void bind_stripes(nb::module_& module) {
           "__init__",
           [](rows::StripePrices* self, const Table& kept, const Doubles& times, const Doubles& added,
              std::int64_t most_joined) { new (self) rows::StripePrices(prices_of(kept, times, added, most_joined)); },
-          "kept"_a, "times"_a, "added"_a, "most_joined"_a);
+          "kept"_a, "times"_a, "added"_a, "most_joined"_a)
+      .def_rw("loop_tail", &rows::StripePrices::loop_tail, "Bytes that a loop keeps beside the operators in it.")
+      .def_rw("iteration", &rows::StripePrices::iteration, "Nanoseconds of an iteration beside its operators.")
+      .def_rw("most_tiles", &rows::StripePrices::most_tiles, "The most iterations of a loop.");
   nb::class_<BoundStretch>(module, "Stretch", "Operators that run together stripe by stripe, in tables of int64.")
-      .def(nb::init<const Table&, const Table&, const Table&>(), "operators"_a, "maps"_a, "reads"_a)
+      .def(nb::init<const Table&, const Table&, const Table&, const std::optional<Table>&>(), "operators"_a, "maps"_a,
+           "reads"_a, "turned"_a.none() = nb::none())
       .def(
           "rows", &BoundStretch::rows, "cuts"_a, "pad"_a, "kept"_a, "rolling"_a, "backward"_a,
           "(stripes, seen, computed, windows): rows (stripe, tensor, first, end), twice, and (stripe, operator, first, "
           "end, above, below, skip, computed, padded), flat; or why there are no stripes of this form.")
       .def("price", &BoundStretch::price, "cuts"_a, "pad"_a, "kept"_a, "rolling"_a, "backward"_a, "prices"_a,
-           "across"_a, "(peak, macs, ops, tail, time), or None where there are no stripes of this form.");
+           "across"_a, "(peak, macs, ops, tail, time), or None where there are no stripes of this form.")
+      .def("loop_rows", &BoundStretch::loop_rows, "rows"_a, "trim_late"_a, "layers"_a.none() = nb::none(),
+           "(starts of the result, (computed, kept, their starts) of each operator, (operator, extent, starts) of each "
+           "operand, (first, end) used of each operator in each iteration), flat; or why there is no such loop.")
+      .def("loop_price", &BoundStretch::loop_price, "rows"_a, "trim_late"_a, "layers"_a.none(), "columns"_a,
+           "prices"_a, "across"_a, "As `price`, of a loop over so many rows, in tiles of so many columns where not 0.");
 }
 
 }  // namespace modelplan

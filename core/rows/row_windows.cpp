@@ -48,13 +48,20 @@ InputWindow trimmed(const Layer& layer, Span made, Span least) {
 
 }  // namespace
 
+Span source_rows(const Layer& layer, Span made) {
+  if (layer.kind == Layer::Kind::kPointwise) return made;
+  if (layer.kind == Layer::Kind::kGrow) return grown(layer, made).rows;
+  const Span reached = layer.window.read(made.first, made.end);
+  const Span inside{std::max<std::int64_t>(0, reached.first), std::min(layer.rows_in, reached.end)};
+  if (inside.first >= inside.end) throw IllegalStripe(named(made) + " consist of padding alone");
+  return inside;
+}
+
 InputWindow input_window(const Layer& layer, Span made, bool pad) {
   const std::int64_t rows = made.end - made.first;
   if (layer.kind == Layer::Kind::kPointwise) return {made, 0, 0, 0, rows, false};
   if (layer.kind == Layer::Kind::kGrow) return grown(layer, made);
-  const Span reached = layer.window.read(made.first, made.end);
-  const Span inside{std::max<std::int64_t>(0, reached.first), std::min(layer.rows_in, reached.end)};
-  if (inside.first >= inside.end) throw IllegalStripe(named(made) + " consist of padding alone");
+  const Span reached = layer.window.read(made.first, made.end), inside = source_rows(layer, made);
   const bool pads = layer.kind == Layer::Kind::kPad || layer.kind == Layer::Kind::kCut;
   if (pads || (layer.bordered() && pad && layer.paddable))
     return {inside, inside.first - reached.first, reached.end - inside.end, 0, rows, true};

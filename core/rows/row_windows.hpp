@@ -36,6 +36,9 @@ struct InputWindow {
 // The window for output rows `made`; `pad` prefers explicit padding to rows too many. Throws IllegalStripe.
 InputWindow input_window(const Layer& layer, Span made, bool pad);
 
+// The rows of an operand that output rows `made` are made of, however large a window is. Throws IllegalStripe.
+Span source_rows(const Layer& layer, Span made);
+
 // What an operator makes of rows that it is fed: how many rows too many come first, and how many there are.
 struct RowsMade {
   std::int64_t skip, computed;

@@ -120,8 +120,7 @@ class Pricing {
   void add(const AddedPrice& price, Bytes elements, std::int64_t copies) {
     added_.ops += 1;
     added_.tail += price.tail;
-    const auto made = static_cast<double>(elements);
-    added_.time += price.run + price.output * made + price.tap * made + price.copy * static_cast<double>(copies);
+    added_.time += price.time(elements, copies);
   }
 
   void slice(const StretchMap& map, std::int64_t rows) {

@@ -10,15 +10,22 @@ namespace modelplan::rows {
 struct AddedPrice {
   std::int64_t tail = 0;
   double run = 0, output = 0, tap = 0, copy = 0;
+
+  double time(std::int64_t elements, std::int64_t copies) const {
+    return run + (output + tap) * static_cast<double>(elements) + copy * static_cast<double>(copies);
+  }
 };
 
 // What each operator of a stretch costs: bytes kept for one more of it, its working buffers as a whole, nanoseconds of
-// each run and of each row. `most_joined` operands at most are joined at once.
+// each run and of each row. `most_joined` operands at most are joined at once. A loop keeps `loop_tail` bytes beside the
+// operators in it, of which `update` writes into its result, and takes `iteration` nanoseconds each time.
 struct StripePrices {
   Array<std::int64_t> tail, scratch;
   Array<double> run, row;
-  AddedPrice pad, slice, join;
-  std::int64_t most_joined = 1;
+  AddedPrice pad, slice, join, update;
+  std::int64_t most_joined = 1, loop_tail = 0;
+  double iteration = 0;
+  std::size_t most_tiles = 1;
 };
 
 // Bytes of the worst step, multiply-accumulates, operators that are added, bytes that the runtime keeps beyond the

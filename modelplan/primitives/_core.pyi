@@ -233,10 +233,15 @@ class RowGraph:
     def plan(self, choices: IntArray) -> RowPlan: ...
 
 class StripePrices:
+    loop_tail: int
+    iteration: float
+    most_tiles: int
     def __init__(self, kept: IntArray, times: FloatArray, added: FloatArray, most_joined: int) -> None: ...
 
 class Stretch:
-    def __init__(self, operators: IntArray, maps: IntArray, reads: IntArray) -> None: ...
+    def __init__(
+        self, operators: IntArray, maps: IntArray, reads: IntArray, turned: IntArray | None = None
+    ) -> None: ...
     def rows(
         self, cuts: list[int], pad: list[int], kept: list[int], rolling: bool, backward: bool
     ) -> tuple[int, IntArray, IntArray, IntArray] | str: ...
@@ -249,6 +254,12 @@ class Stretch:
         backward: bool,
         prices: StripePrices,
         across: int,
+    ) -> tuple[int, int, int, int, float] | None: ...
+    def loop_rows(
+        self, rows: int, trim_late: bool, layers: IntArray | None = None
+    ) -> tuple[list[int], IntArray, IntArray, IntArray] | str: ...
+    def loop_price(
+        self, rows: int, trim_late: bool, layers: IntArray | None, columns: int, prices: StripePrices, across: int
     ) -> tuple[int, int, int, int, float] | None: ...
 
 def byte_lives(accesses: IntArray) -> IntArray: ...

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
+from row_windows import input_window
 
 from modelplan.model import IntArray
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.estimating import Cost, Prices
 from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
-from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, input_window
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer
 from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, RollingStripes, StretchLayers, UnrolledLayers
 from modelplan.rewriting.stripes.stripe_rows import StripeRows
 

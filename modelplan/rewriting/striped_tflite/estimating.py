@@ -15,10 +15,10 @@ from modelplan.primitives import _core
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
-from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
+from modelplan.rewriting.stripes.loop_rows import MOST_TILES
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
-from modelplan.rewriting.stripes.stretches import BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
-from modelplan.rewriting.stripes.stripe_rows import core_form, core_stretch
+from modelplan.rewriting.stripes.stretches import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
+from modelplan.rewriting.stripes.stripe_rows import core_form, core_stretch, layer_table
 
 #: Numbers of a begin vector, and the operands of most joins.
 _RANK, _JOINED = 4, 2
@@ -69,17 +69,25 @@ def estimate(base: UnrolledLayers, across: int, prices: Prices) -> Cost:
     Raises:
         IllegalStripeError: there are no stripes of this form.
     """
-    if base.core.prices is None or base.core.prices[0] is not prices:
-        base.core.prices = prices, _core_prices(base, prices)
-    answer = core_stretch(base).price(*core_form(base.ops, base.stretch), base.core.prices[1], across)
+    answer = core_stretch(base).price(*core_form(base.ops, base.stretch), _known_prices(base, prices), across)
+    return _cost(answer)
+
+
+def _cost(answer: tuple[int, int, int, int, float] | None) -> Cost:
     if answer is None:
         raise IllegalStripeError("no stripes of this form")
     peak, macs, ops, tail, time = answer
     return Cost(peak=peak, macs=macs, ops=ops, tail=tail, time=time)
 
 
-def _core_prices(base: UnrolledLayers, prices: Prices) -> _core.StripePrices:
-    """What the operators of a stretch cost, and those that stripes add, as the core takes it."""
+def _known_prices(base: AnyLayers, prices: Prices) -> _core.StripePrices:
+    if base.core.prices is None or base.core.prices[0] is not prices:
+        base.core.prices = prices, _core_prices(base, prices)
+    return base.core.prices[1]
+
+
+def _core_prices(base: AnyLayers, prices: Prices) -> _core.StripePrices:
+    """What the operators of a stretch cost, and those that stripes and loops add, as the core takes it."""
     graph, kept, times = base.graph, list[tuple[int, int]](), list[tuple[float, float]]()
     for op in base.ops:
         kind, shape = graph.ops[op].kind, graph.tensors[base.output(op)].shape
@@ -87,10 +95,12 @@ def _core_prices(base: UnrolledLayers, prices: Prices) -> _core.StripePrices:
         run = prices.added(kind, 0, 1)
         times.append((run, (prices.time(graph, op) - run) / base.layers[op].rows_out))
     added = []
-    for kind, new in (("PAD", 2), ("SLICE", 2), (JOIN, 1)):
+    for kind, new in (("PAD", 2), ("SLICE", 2), (JOIN, 1), ("DYNAMIC_UPDATE_SLICE", 3)):
         terms = prices.terms(kind)
         added.append((prices.tail(kind, 0, new), terms.run, terms.output, terms.tap, terms.copy))
-    return _core.StripePrices(np.array(kept, dtype=np.int64), np.array(times), np.array(added), MOST_JOINED)
+    known = _core.StripePrices(np.array(kept, dtype=np.int64), np.array(times), np.array(added), MOST_JOINED)
+    known.loop_tail, known.iteration, known.most_tiles = prices.tail("WHILE", 0, 3), prices.iteration, MOST_TILES
+    return known
 
 
 def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
@@ -99,14 +109,11 @@ def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
     Raises:
         IllegalStripeError: the stretch has no windows of one extent.
     """
-    loop_tiling = tiling(base)
-    inside, macs, slices, time = _body(base, loop_tiling, prices)
-    ops = 4 + 2 * slices  # WHILE, next counter, begin of the result and its update, and a begin for each slice
-    tail = prices.tail
-    kept = tail("WHILE", 0, 3) + tail("DYNAMIC_UPDATE_SLICE", 0, 3) + (2 + 2 * slices) * tail("SLICE", 0, 2)
-    time += prices.iteration + (2 + slices) * prices.added("SLICE", _RANK, _RANK)
-    count, peak = len(loop_tiling.tiles), across + _around_loop(base, loop_tiling) + inside
-    return Cost(peak=peak, macs=count * macs, ops=ops, tail=kept, time=count * time)
+    base.ends()
+    stretch = base.stretch
+    across_layers = layer_table(base.across, base.ops) if stretch.columns else None
+    form = stretch.cuts[1] - stretch.cuts[0], stretch.trim_late, across_layers, stretch.columns
+    return _cost(core_stretch(base).loop_price(*form, _known_prices(base, prices), across))
 
 
 def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost:
@@ -216,63 +223,3 @@ class _CarryingEstimate:
         self.ops += 1
         self.tail += self.prices.tail(kind, 0, new)
         self.time += self.prices.added(kind, elements, width)
-
-
-def _body(base: LoopLayers, loop_tiling: Tiling, prices: Prices) -> tuple[int, int, int, float]:
-    """Bytes of the worst operator of a loop's body, the work of an iteration, the slices in it, and nanoseconds.
-
-    The bytes are those of maps inside the body: operands that are read later, windows, what is made and what is kept.
-    """
-    ops, tensors = base.graph.ops, base.graph.tensors
-    last = {x: op for op in base.ops for x in ops[op].inputs}
-    held: dict[int, int] = {}
-    worst = macs = slices = 0
-    time = 0.0
-    for op in base.ops:
-        y, layer = tensors[ops[op].outputs[0]], base.layers[op]
-        pixel = y.nbytes // (y.shape[1] * y.shape[2])
-        windows = 0
-        for position in layer.operands:
-            x = ops[op].inputs[position]
-            area = prod(axis_rows.taken[op, position].extent for axis_rows in loop_tiling.both_axes)
-            rows = layer.places[1:3] or (1, 2)
-            size = area * (tensors[x].nbytes // prod(tensors[x].shape[axis] for axis in rows))
-            if held.get(x) != size:
-                windows, slices = windows + size, slices + 1
-                time += prices.added("SLICE", size, tensors[x].shape[-1])
-        computed = pixel * prod(axis_rows.computed[op] for axis_rows in loop_tiling.both_axes)
-        kept = pixel * prod(axis_rows.kept[op].extent for axis_rows in loop_tiling.both_axes)
-        scratch = prices.scratch(op) * computed // max(1, y.nbytes)
-        worst = max(worst, sum(held.values()) + windows + computed + scratch)
-        macs += layer.row_macs * computed // max(1, y.nbytes // y.shape[base.stretch.axis])
-        time += prices.time(base.graph, op) * computed / max(1, y.nbytes)
-        if kept != computed:
-            slices += 1
-            time += prices.added("SLICE", kept, y.shape[-1])
-        held[ops[op].outputs[0]] = kept
-        held = {x: size for x, size in held.items() if x in base.exits or last.get(x) not in (None, op)}
-    result = tensors[loop_tiling.result]
-    time += prices.added("DYNAMIC_UPDATE_SLICE", kept, result.shape[-1])
-    return worst, macs, slices, time
-
-
-def _around_loop(base: LoopLayers, loop_tiling: Tiling) -> int:
-    """Largest bytes around the loop: inputs that are still read, and the part of the result that is computed."""
-    axis, tensors = base.stretch.axis, base.graph.tensors
-    axis_rows = loop_tiling.both_axes[axis - 1]
-    starts = axis_rows.result.starts
-    total = np.zeros(len(starts), dtype=np.int64)
-    for x in loop_tiling.entries:
-        places = (base.layers[op].places for op in base.graph.readers[x] if op in base.layers)
-        rows_axis = next(filter(None, places), (0, 1, 2))[axis]
-        row = tensors[x].nbytes // prod(tensors[x].shape[: rows_axis + 1])  # of planes the first makes room
-        taken = [
-            rows.starts for (op, position), rows in axis_rows.taken.items() if base.graph.ops[op].inputs[position] == x
-        ]
-        low = np.minimum.reduce([np.array(run) for run in taken])
-        needed = np.zeros_like(low) if base.is_read_later(x) else np.minimum.accumulate(low[::-1])[::-1]
-        total += tensors[x].nbytes - needed * row
-    result = tensors[loop_tiling.result]
-    row = result.nbytes // result.shape[axis]
-    begun = axis_rows.result.extent if base.stretch.columns else 0  # a stripe of tiles is made in pieces
-    return int((total + (np.array(starts) + begun) * row).max())

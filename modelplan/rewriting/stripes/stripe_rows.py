@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import get_args
 
 import numpy as np
@@ -67,12 +68,33 @@ def core_form(ops: tuple[int, ...], stretch: UnrolledStripes) -> CoreForm:
 def core_stretch(base: AnyLayers) -> _core.Stretch:
     """The operators of a stretch and their maps as the core takes them, whichever way the stretch is cut."""
     if base.core.stretch is None:
-        base.core.stretch = _core.Stretch(*map(_table, _columns(base)))
+        base.core.stretch = _core.Stretch(*map(_table, _columns(base)), _turned(base))
     return base.core.stretch
+
+
+def layer_table(layers: Mapping[int, Layer], ops: Sequence[int]) -> IntArray:
+    """How operators go by rows, as the core takes it."""
+    return _table([tuple(_layer_row(layers[op])) for op in ops])
 
 
 def _table(rows: list[tuple[int, ...]]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(len(rows), -1 if rows else 3)
+
+
+def _turned(base: AnyLayers) -> IntArray | None:
+    """Rows of the operators, by place, that read rows along another axis of a map of four.
+
+    Bytes of an element with its channels, how many there are along the other axis, and bytes behind each row.
+    """
+    rows, axis = list[tuple[int, ...]](), base.stretch.axis
+    for at, op in enumerate(base.ops):
+        places = base.layers[op].places
+        x = base.graph.tensors[base.graph.ops[op].inputs[0]] if places else None
+        if x and len(x.shape) == len(places) == 4 and axis in (1, 2):
+            pixel = x.nbytes // (x.shape[places[1]] * x.shape[places[2]])
+            room = x.nbytes // prod(x.shape[: places[axis] + 1])  # of planes the first makes room
+            rows.append((at, pixel, x.shape[places[3 - axis]], room))
+    return _table(rows) if rows else None
 
 
 def _columns(base: AnyLayers) -> tuple[list[tuple[int, ...]], ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from row_windows import input_window
 
 from modelplan.model import Graph, Kind, Op, Tensor, bounds
 from modelplan.ops.tflite import OPERATORS
@@ -20,7 +21,7 @@ from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte
 from modelplan.rewriting.stripes.carried_rows import carried_rows
 from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
-from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, input_window, rows_of_window
+from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, rows_of_window
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
     KeptHalo,
@@ -97,7 +98,7 @@ def test_padding_comes_at_true_borders_only() -> None:
 def test_every_iteration_of_a_loop_makes_rows_that_are_right(*, late: bool) -> None:
     graph = two_convolutions()
     base = stretch_layers(graph, (0, 1), LoopedStripes(0, 1, 1, (0, 3, 6, 9, 12), trim_late=late))
-    found = loop_rows(base, base.layers, 3)
+    found = loop_rows(base, 3)
     assert found.result.starts[-1] + 3 == 12
     taken = found.taken[0, 0]
     assert all(0 <= start <= 12 - taken.extent for start in taken.starts)
