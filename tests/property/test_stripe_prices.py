@@ -20,7 +20,14 @@ from modelplan.rewriting.striped_tflite.estimating import Cost, Prices, estimate
 from modelplan.rewriting.striped_tflite.layers import stretch_layers
 from modelplan.rewriting.stripes.loop_rows import Tiling, tiling
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
-from modelplan.rewriting.stripes.stretches import LoopedStripes, LoopLayers, Strategy, StretchLayers, UnrolledLayers, UnrolledStripes
+from modelplan.rewriting.stripes.stretches import (
+    LoopedStripes,
+    LoopLayers,
+    Strategy,
+    StretchLayers,
+    UnrolledLayers,
+    UnrolledStripes,
+)
 from modelplan.rewriting.stripes.stripe_rows import StripeRows, stripe_rows
 
 PRICES = Prices(

@@ -34,6 +34,7 @@ from modelplan.rewriting.striped_tflite.interface import (
     with_interface,
 )
 from modelplan.rewriting.striped_tflite.joining import with_joins
+from modelplan.rewriting.striped_tflite.moved_plans import MovedPlan
 from modelplan.rewriting.striped_tflite.renaming import with_fewer_renames
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.slicing import with_slices
@@ -42,12 +43,13 @@ from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.unplannable import why_unplannable
 from modelplan.rewriting.striped_tflite.writing import write_striped
+from modelplan.rewriting.stripes.group_packing import GroupPacking
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.rewriting.stripes.ordering import hoisted, late_reads
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
-from modelplan.runtimes.tflm.kernels import ALL
+from modelplan.runtimes.tflm.kernels import ALL, is_group
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Seconds after which the proof runs no further cut of the model on a runtime, and multiply-accumulates from which it
@@ -74,7 +76,7 @@ class Ladder(Shown):
     verdicts on the chosen file. `kernels` is the library that all figures are for. Where it stands for several, no rung
     is chosen that raises the arena of one of them; `helped` is the one that such a rung would help most, and `lowest`
     the one with the lowest arena of any rung.
-    `allowed` are the rungs that may be chosen, whatever the budget.
+    `allowed` are the rungs that may be chosen, whatever the budget; `plans` are the lowest plans of stripes.
     """
 
     rungs: tuple[Rung, ...]
@@ -92,6 +94,7 @@ class Ladder(Shown):
     helped: HelpedLibrary | None = None
     lowest: LowestLibrary | None = None
     allowed: tuple[Rung, ...] = ()
+    plans: tuple[MovedPlan, ...] = ()
 
     @property
     def model(self) -> bytes | None:
@@ -107,8 +110,11 @@ def climb(
     processes: int = 0,
     *,
     proved: bool = True,
+    starts: Sequence[MovedPlan] = (),
 ) -> Ladder:
     """The ladder of a model for a goal; `proved`: the file that it chooses is proved to compute what the model does.
+
+    With `starts`, plans of nearly the same model, those are the stripes that are tried.
 
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
     KeyboardInterrupt, after which the best so far is the answer. A rung whose file breaks the proof is left out.
@@ -125,7 +131,7 @@ def climb(
         subject = ModelOnTarget(data, graph, graph.source, goal, report, check)
     else:
         subject = ModelOnTarget(changed.content, changed.graph, graph.source, goal, report, check, data)
-    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal)).ladder()
+    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal), starts).ladder()
     if ladder.chosen is None or not proved:
         return ladder
     try:
@@ -203,7 +209,14 @@ class _Climb:
     least where parts of joins lie in their places.
     """
 
-    def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        model: ModelOnTarget,
+        processes: int,
+        ops: int,
+        remarks: Sequence[str] = (),
+        starts: Sequence[MovedPlan] = (),
+    ) -> None:
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.subject, self.joins = model, True
         self.processes = processes or usual_processes()
@@ -211,6 +224,7 @@ class _Climb:
         self.points: list[Point] = []
         self.ended: list[str] = []
         self.remarks = list(remarks)
+        self.starts, self.plans = starts, list[MovedPlan]()
         self.bounds: list[tuple[int, str]] = []
         self.built_bounds: list[int] = []
 
@@ -239,6 +253,7 @@ class _Climb:
             helped=self._helped(),
             lowest=self._lowest(),
             allowed=allowed,
+            plans=tuple(self.plans),
         )
 
     def _lowest(self) -> LowestLibrary | None:
@@ -369,17 +384,26 @@ class _Climb:
         self, name: str, whole: Folded, orders: Sequence[tuple[int, ...]], overlaps: placing.KernelOverlaps
     ) -> Rung:
         """The model with a plan, in the order that needs the least, with parts of joins in place if that needs less."""
-        plain = [self._packed(name, whole, order, overlaps) for order in orders]
         joins = [(joined, order) for order in orders if (joined := self._with_joins(whole, order)) is not whole]
-        placed = [self._packed(name, joined, order, overlaps) for joined, order in joins]
-        preference = self.model.preference
-        best = min(plain, key=preference)
-        self.joins = bool(placed) and min(map(preference, placed)) < preference(best)
-        return min(placed, key=preference) if self.joins else best
+        plans = [self._packed(*variant, overlaps) for variant in (*((whole, order) for order in orders), *joins)]
+        tried: Sequence[int] = range(len(plans))
+        if not is_group(self.goal.kernels):  # of several libraries the lowest plan may raise one
+            tried = [min(tried, key=lambda at: plans[at][1].height)]
+        written = {at: self._written(name, *plans[at], overlaps) for at in tried}
+        best = min(written, key=lambda at: self.model.preference(written[at]))
+        self.joins = best >= len(orders)
+        return written[best]
 
-    def _packed(self, name: str, whole: Folded, order: tuple[int, ...], overlaps: placing.KernelOverlaps) -> Rung:
+    def _packed(
+        self, whole: Folded, order: tuple[int, ...], overlaps: placing.KernelOverlaps
+    ) -> tuple[TfliteProgram, GroupPacking]:
         program = striped_program(whole.graph, order, (), whole.file_ops)
-        return self.subject.packed_rung(name, program, overlaps, self.model.macs)
+        return program, self.subject.packed(program, overlaps)
+
+    def _written(
+        self, name: str, program: TfliteProgram, packing: GroupPacking, overlaps: placing.KernelOverlaps
+    ) -> Rung:
+        return self.subject.packed_rung(name, program, overlaps, self.model.macs, packing=packing)
 
     def _with_joins(self, whole: Folded, order: tuple[int, ...]) -> Folded:
         """The graph with parts of joins in their places, where all kernels take them there; else the same."""
@@ -392,8 +416,9 @@ class _Climb:
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
         for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
-            search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models))
+            search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models), self.starts)
             rungs += search.answers()
+            self.plans += search.lowest_plans()
             self.points += search.points()
             self.ended.append(search.ended)
             self.bounds.append(search.least)

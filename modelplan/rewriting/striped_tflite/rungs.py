@@ -243,6 +243,10 @@ class ModelOnTarget:
         """(tick, bytes) of every working buffer that the kernels ask for."""
         return placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)
 
+    def packed(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> GroupPacking:
+        """A program packed at length."""
+        return pack(self.problem_of(program, overlaps), self.goal.effort.answer, seed=self.goal.seed)
+
     def packed_rung(
         self,
         name: str,
@@ -262,7 +266,7 @@ class ModelOnTarget:
         """
         effort, seed = self.goal.effort, self.goal.seed
         problem = cache(partial(self.problem_of, program, overlaps))
-        packing = packing or pack(problem(), effort.answer, seed=seed)
+        packing = packing or self.packed(program, overlaps)
         rung = self._written(name, program, overlaps, macs, packing)
         for other in range(1, _PACKINGS):
             if rung.head < packing.height + planner.ALIGNMENT and not self.raised(rung):
