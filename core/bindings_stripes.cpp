@@ -197,6 +197,33 @@ rows::StripePrices prices_of(const Table& kept, const Doubles& times, const Doub
   return prices;
 }
 
+// Stretches of a model by their last steps, of which plans are made for one target after the other.
+class StretchSweep {
+ public:
+  StretchSweep(const Column& peaks, const Table& stretches, const Array<double>& times)
+      : peaks_(peaks.data(), peaks.data() + peaks.size()) {
+    require_same_length({stretches.shape(0), times.size()});
+    std::size_t last = 0;
+    for (const double time : times) {
+      Row row(stretches, stretches_.size(), 4);
+      const std::size_t first = row.index(peaks.size()), end = row.index(peaks.size());
+      if (first > end || end < last) throw std::invalid_argument("stretches are not in the order of their last steps");
+      last = end;
+      stretches_.push_back({first, end, row.number(), row.number(), time});
+    }
+  }
+
+  // The places of the stretches of the cheapest plan, or None where there is none.
+  nb::object cheapest(Bytes target, double price) const {
+    const auto plan = rows::cheapest_plan(peaks_, stretches_, target, price);
+    return plan ? nb::cast(*plan) : nb::none();
+  }
+
+ private:
+  Array<Bytes> peaks_;
+  Array<rows::PricedStretch> stretches_;
+};
+
 }  // namespace
 
 void bind_stripes(nb::module_& module) {
@@ -223,6 +250,10 @@ void bind_stripes(nb::module_& module) {
            "operand, (first, end) used of each operator in each iteration), flat; or why there is no such loop.")
       .def("loop_price", &BoundStretch::loop_price, "rows"_a, "trim_late"_a, "layers"_a.none(), "columns"_a,
            "prices"_a, "across"_a, "As `price`, of a loop over so many rows, in tiles of so many columns where not 0.");
+  nb::class_<StretchSweep>(module, "StretchSweep", "Plans of stretches (first, last, peak, tail) with their times.")
+      .def(nb::init<const Column&, const Table&, const Array<double>&>(), "peaks"_a, "stretches"_a, "times"_a)
+      .def("cheapest", &StretchSweep::cheapest, "target"_a, "price"_a,
+           "Places of the stretches of the plan of least tail and priced time whose steps need at most `target`.");
 }
 
 }  // namespace modelplan

@@ -1,6 +1,7 @@
 #include "stripe_prices.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace modelplan::rows {
 namespace {
@@ -163,6 +164,36 @@ class Pricing {
 
 StripeCost cost_of(const Stretch& stretch, const StripeForm& form, const StripePrices& prices, Bytes across) {
   return Pricing(stretch, form, prices).cost(across);
+}
+
+std::optional<Array<std::size_t>> cheapest_plan(View<const Bytes> peaks, View<const PricedStretch> stretches,
+                                                Bytes target, double price) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  Array<double> costs(peaks.size() + 1, 0.0);                // of all operators before each step
+  Array<std::size_t> chosen(peaks.size(), stretches.size());  // the stretch that ends with each step, if any
+  std::size_t next = 0;
+  for (std::size_t step = 0; step < peaks.size(); ++step) {
+    double least = peaks[step] <= target ? costs[step] : kNone;
+    for (; next < stretches.size() && stretches[next].last == step; ++next) {
+      const PricedStretch& stretch = stretches[next];
+      if (stretch.peak > target) continue;
+      const double cost =
+          costs[stretch.first] + static_cast<double>(stretch.tail) + price * std::max(stretch.time, 0.0);
+      if (cost >= least) continue;
+      least = cost;
+      chosen[step] = next;
+    }
+    costs[step + 1] = least;
+  }
+  if (costs.back() == kNone) return std::nullopt;
+  Array<std::size_t> plan;
+  for (std::size_t step = peaks.size(); step-- > 0;) {
+    if (chosen[step] == stretches.size()) continue;
+    plan.push_back(chosen[step]);
+    step = stretches[chosen[step]].first;
+  }
+  std::ranges::reverse(plan);
+  return plan;
 }
 
 }  // namespace modelplan::rows

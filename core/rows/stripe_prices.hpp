@@ -41,4 +41,19 @@ struct StripeCost {
 // IllegalStripe.
 StripeCost cost_of(const Stretch& stretch, const StripeForm& form, const StripePrices& prices, Bytes across);
 
+// Operators [first, last] of a plan in stripes: what they need at most, bytes that the runtime keeps for them and
+// nanoseconds, both beyond those of the unsplit operators.
+struct PricedStretch {
+  std::size_t first = 0, last = 0;
+  Bytes peak = 0;
+  std::int64_t tail = 0;
+  double time = 0;
+};
+
+// The stretches of the plan of least kept bytes, plus `price` for each nanosecond, of which each step needs at most
+// `target`: by itself, as `peaks` say, or in one of the stretches, which are in the order of their last steps. Nothing
+// where there is no such plan. Cost: O(steps + stretches).
+std::optional<Array<std::size_t>> cheapest_plan(View<const Bytes> peaks, View<const PricedStretch> stretches,
+                                                Bytes target, double price);
+
 }  // namespace modelplan::rows

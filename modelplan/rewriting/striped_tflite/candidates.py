@@ -7,16 +7,18 @@ swept; the most promising plans are built and packed, and the best is refined.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from math import inf
 from sys import maxsize
+
+import numpy as np
 
 from modelplan.model import Graph, Kind
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.ops.run_costs import op_macs
+from modelplan.primitives import _core
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.channel_blocks import block_layers, channel_operands
 from modelplan.rewriting.striped_tflite.estimating import (
@@ -268,8 +270,10 @@ def _priced(
             cost = estimate(_layers_of_form(space, base, form), across, space.prices)
     except IllegalStripeError:
         return None
-    macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
-    time = sum(space.prices.time(space.graph, op) for op in base.ops)
+    if base.known.unsplit is None:
+        all_macs = sum(op_macs(space.graph, space.graph.ops[op]) for op in base.ops)
+        base.known.unsplit = all_macs, sum(space.prices.time(space.graph, op) for op in base.ops)
+    macs, time = base.known.unsplit
     return Candidate(
         stretch=form, peak=cost.peak, macs=cost.macs - macs, ops=cost.ops, tail=cost.tail, time=cost.time - time
     )
@@ -282,9 +286,13 @@ def carries_rows(candidate: Candidate) -> bool:
 
 def _layers_of_form(space: Space, base: AnyLayers, form: Strategy) -> StretchLayers[Strategy]:
     """The layers of a stretch for another strategy of stripes."""
-    other_graph = isinstance(form, UnrolledStripes) and form.pad_early
-    tiled = isinstance(form, LoopedStripes) and form.columns
-    return stretch_layers(space.graph, space.order, form) if other_graph or tiled else base.as_stretch(form)
+    if isinstance(form, UnrolledStripes) and form.pad_early:
+        return stretch_layers(space.graph, space.order, form)
+    if not (isinstance(form, LoopedStripes) and form.columns):
+        return base.as_stretch(form)
+    if base.known.tiled is None:
+        base.known.tiled = stretch_layers(space.graph, space.order, form)
+    return base.known.tiled.as_stretch(form)
 
 
 def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> list[tuple[AnyLayers, int]]:
@@ -397,25 +405,6 @@ def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
     return kept
 
 
-def cheapest(space: Space, ending: Mapping[int, Sequence[Candidate]], target: int, price: float) -> Choice | None:
-    """The plan of least kept bytes (plus `price` for each nanosecond) whose parts need at most `target`.
-
-    `ending` are the candidates by their last operator. Cost: O(steps + candidates).
-    """
-    costs = [0.0]
-    chosen: list[tuple[Candidate, ...]] = [()]  # of the operators before each step
-    for step, peak in enumerate(space.peaks):
-        least, last = costs[step] if peak <= target else inf, None
-        for c in ending.get(step, ()):
-            if c.peak <= target:
-                cost = costs[c.stretch.first] + c.tail + price * max(c.time, 0)
-                if cost < least:
-                    least, last = cost, c
-        costs.append(least)
-        chosen.append((*chosen[last.stretch.first], last) if last else chosen[step])
-    return choice_of(space, chosen[-1]) if costs[-1] < inf else None
-
-
 def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
     """What is expected of a plan of these stretches."""
     covered = {step for c in chosen for step in range(c.stretch.first, c.stretch.last + 1)}
@@ -440,26 +429,28 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
     levels = sorted({c.peak for c in candidates} | set(space.peaks))
     if len(levels) > _TARGETS * 4:
         levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
-    ending: dict[int, list[Candidate]] = {}
-    for c in candidates:
-        ending.setdefault(c.stretch.last, []).append(c)
+    ordered = sorted(candidates, key=lambda c: c.stretch.last)
     kept: dict[tuple[StripedStretch, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
 
-    def keep_cheapest(targets: Iterable[int], ending: Mapping[int, Sequence[Candidate]]) -> None:
+    def keep_cheapest(targets: Iterable[int], ordered: Sequence[Candidate]) -> None:
+        rows = [(c.stretch.first, c.stretch.last, c.peak, c.tail) for c in ordered]
+        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        sweep = _core.StretchSweep(np.array(space.peaks, dtype=np.int64), table, [c.time for c in ordered])
         for target in targets:
             for price in (0.0, 1e4, 1e5, 1e6, 1e8):
-                choice = cheapest(space, ending, target, price / max(1, whole))
-                if choice is None:
+                found = sweep.cheapest(target, price / max(1, whole))
+                if found is None:
                     break
+                choice = choice_of(space, [ordered[at] for at in found])
                 if choice.macs <= most_macs and choice.time <= most_time:
                     kept.setdefault(choice.stretches, choice)
                     break
 
-    keep_cheapest(levels, ending)
+    keep_cheapest(levels, ordered)
     if kept and len(space.order) > _MANY_OPS:
         lowest = min(kept.values(), key=lambda choice: choice.peak)
         high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.peak}
-        free = {last: [replace(c, peak=0) if c.stretch in high else c for c in ends] for last, ends in ending.items()}
+        free = [replace(c, peak=0) if c.stretch in high else c for c in ordered]
         keep_cheapest([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
     return sorted(kept.values(), key=lambda choice: choice.peak)

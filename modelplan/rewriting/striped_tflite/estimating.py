@@ -81,9 +81,9 @@ def _cost(answer: tuple[int, int, int, int, float] | None) -> Cost:
 
 
 def _known_prices(base: AnyLayers, prices: Prices) -> _core.StripePrices:
-    if base.core.prices is None or base.core.prices[0] is not prices:
-        base.core.prices = prices, _core_prices(base, prices)
-    return base.core.prices[1]
+    if base.known.prices is None or base.known.prices[0] is not prices:
+        base.known.prices = prices, _core_prices(base, prices)
+    return base.known.prices[1]
 
 
 def _core_prices(base: AnyLayers, prices: Prices) -> _core.StripePrices:

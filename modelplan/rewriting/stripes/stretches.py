@@ -138,11 +138,17 @@ def as_strategy(stretch: StripedStretch, strategy: type[Strategy], **changes: ob
 
 
 @dataclass
-class KnownToCore:
-    """What the core was told of the operators of a stretch, however it is cut; prices with whose they are."""
+class KnownOfStretch:
+    """What was found out about the operators of a stretch, however it is cut; prices with whose they are.
+
+    `stretch` is what the core was told, `unsplit` are multiply-accumulates and nanoseconds of the operators as they
+    are, `tiled` the layers along both axes.
+    """
 
     stretch: _core.Stretch | None = None
     prices: tuple[object, _core.StripePrices] | None = None
+    unsplit: tuple[int, float] | None = None
+    tiled: LoopLayers | None = None
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class StretchLayers(Generic[StrategyT]):
     origin: dict[int, int] = field(default_factory=dict)
     across: dict[int, Layer] = field(default_factory=dict)
     axes: dict[int, int] = field(default_factory=dict)
-    core: KnownToCore = field(default_factory=KnownToCore, compare=False, repr=False)
+    known: KnownOfStretch = field(default_factory=KnownOfStretch, compare=False, repr=False)
 
     @cached_property
     def kept(self) -> frozenset[int]:
@@ -221,8 +227,8 @@ class StretchLayers(Generic[StrategyT]):
 
     def as_stretch(self, stretch: Strategy) -> StretchLayers[Strategy]:
         """The same operators and layers with another way to cut them."""
-        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "stretch"}
-        return StretchLayers(stretch=stretch, **known)
+        maps = self.inner, self.exits, self.origin, self.across, self.axes
+        return StretchLayers(self.graph, stretch, self.ops, self.layers, *maps, self.known)
 
 
 AnyLayers = StretchLayers[StripedStretch]

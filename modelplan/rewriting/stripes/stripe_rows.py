@@ -67,10 +67,10 @@ def core_form(ops: tuple[int, ...], stretch: UnrolledStripes) -> CoreForm:
 
 def core_stretch(base: AnyLayers) -> _core.Stretch:
     """The operators of a stretch and their maps as the core takes them, whichever way the stretch is cut."""
-    if base.core.stretch is None:
+    if base.known.stretch is None:
         operators, maps, reads = map(_table, _columns(base))
-        base.core.stretch = _core.Stretch(operators, maps, reads, _turned(base))
-    return base.core.stretch
+        base.known.stretch = _core.Stretch(operators, maps, reads, _turned(base))
+    return base.known.stretch
 
 
 def layer_table(layers: Mapping[int, Layer], ops: Sequence[int]) -> IntArray:
