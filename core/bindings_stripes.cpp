@@ -248,8 +248,8 @@ void bind_stripes(nb::module_& module) {
       .def("loop_rows", &BoundStretch::loop_rows, "rows"_a, "trim_late"_a, "layers"_a.none() = nb::none(),
            "(starts of the result, (computed, kept, their starts) of each operator, (operator, extent, starts) of each "
            "operand, (first, end) used of each operator in each iteration), flat; or why there is no such loop.")
-      .def("loop_price", &BoundStretch::loop_price, "rows"_a, "trim_late"_a, "layers"_a.none(), "columns"_a,
-           "prices"_a, "across"_a, "As `price`, of a loop over so many rows, in tiles of so many columns where not 0.");
+      .def("loop_price", &BoundStretch::loop_price, "rows"_a, "trim_late"_a, "layers"_a.none(), "columns"_a, "prices"_a,
+           "across"_a, "As `price`, of a loop over so many rows, in tiles of so many columns where not 0.");
   nb::class_<StretchSweep>(module, "StretchSweep", "Plans of stretches (first, last, peak, tail) with their times.")
       .def(nb::init<const Column&, const Table&, const Array<double>&>(), "peaks"_a, "stretches"_a, "times"_a)
       .def("cheapest", &StretchSweep::cheapest, "target"_a, "price"_a,

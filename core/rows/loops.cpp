@@ -256,7 +256,9 @@ class LoopPricing {
     Bytes windows = 0;
     for (std::size_t at = 0; at < op.operands.size(); ++at) {
       const StretchMap& x = stretch_.maps[op.operands[at]];
-      const std::int64_t columns = across_ ? across_->operators[i].taken[at].extent : turned ? turned->columns : x.columns;
+      const std::int64_t columns = across_  ? across_->operators[i].taken[at].extent
+                                   : turned ? turned->columns
+                                            : x.columns;
       const Bytes pixel = turned ? turned->pixel : x.row_bytes / x.columns;
       const Bytes size = along_.operators[i].taken[at].extent * columns * pixel;
       if (held_[op.operands[at]] == size) continue;

@@ -169,7 +169,7 @@ StripeCost cost_of(const Stretch& stretch, const StripeForm& form, const StripeP
 std::optional<Array<std::size_t>> cheapest_plan(View<const Bytes> peaks, View<const PricedStretch> stretches,
                                                 Bytes target, double price) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  Array<double> costs(peaks.size() + 1, 0.0);                // of all operators before each step
+  Array<double> costs(peaks.size() + 1, 0.0);                 // of all operators before each step
   Array<std::size_t> chosen(peaks.size(), stretches.size());  // the stretch that ends with each step, if any
   std::size_t next = 0;
   for (std::size_t step = 0; step < peaks.size(); ++step) {

@@ -17,8 +17,8 @@ struct AddedPrice {
 };
 
 // What each operator of a stretch costs: bytes kept for one more of it, its working buffers as a whole, nanoseconds of
-// each run and of each row. `most_joined` operands at most are joined at once. A loop keeps `loop_tail` bytes beside the
-// operators in it, of which `update` writes into its result, and takes `iteration` nanoseconds each time.
+// each run and of each row. `most_joined` operands at most are joined at once. A loop keeps `loop_tail` bytes beside
+// the operators in it, of which `update` writes into its result, and takes `iteration` nanoseconds each time.
 struct StripePrices {
   Array<std::int64_t> tail, scratch;
   Array<double> run, row;

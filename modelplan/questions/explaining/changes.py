@@ -65,7 +65,7 @@ _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 _EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
 
 #: The type of inputs and outputs with which stripes are searched where a model converts to it and back.
-_SEARCHED = "int8"
+_SEARCH_INTERFACE = "int8"
 
 #: The largest model that is searched for stripes where no time is stated.
 _SEARCHED_OPERATORS = 10_000
@@ -387,7 +387,7 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
     from modelplan.rewriting.striped_tflite.rungs import Goal, SearchEffort
 
     graph = load_model(path)
-    starts = () if interface == _SEARCHED else _plans_without_conversions(graph, abi, kernels)
+    starts = () if interface == _SEARCH_INTERFACE else _plans_without_conversions(graph, abi, kernels)
     plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))))
 
     def check() -> None:
@@ -404,7 +404,7 @@ def _plans_without_conversions(graph: Graph, abi: str, kernels: str) -> tuple[Mo
     if not outer_conversions(graph).inner:
         return ()
     try:
-        return _short_search(graph.source, graph.fingerprint, abi, kernels, _SEARCHED).plans
+        return _short_search(graph.source, graph.fingerprint, abi, kernels, _SEARCH_INTERFACE).plans
     except (ModelError, RequestError):
         return ()
 
