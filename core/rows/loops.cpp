@@ -85,7 +85,7 @@ class LoopedRows {
     found_.operators.resize(layers.size());
   }
 
-  LoopRows found(bool trim_late) {
+  LoopRows rows(bool trim_late) {
     trim_late ? pass_on() : cut_each();
     find_used();
     return std::move(found_);
@@ -334,7 +334,7 @@ class LoopPricing {
 }  // namespace
 
 LoopRows loop_rows(const Stretch& stretch, const Array<Layer>& layers, std::int64_t rows, bool trim_late) {
-  return LoopedRows(stretch, layers, rows).found(trim_late);
+  return LoopedRows(stretch, layers, rows).rows(trim_late);
 }
 
 StripeCost cost_of(const Stretch& stretch, const LoopForm& form, const StripePrices& prices, Bytes across) {

@@ -439,10 +439,10 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
         sweep = _core.StretchSweep(np.array(space.peaks, dtype=np.int64), table, [c.time for c in ordered])
         for target in targets:
             for price in (0.0, 1e4, 1e5, 1e6, 1e8):
-                found = sweep.cheapest(target, price / max(1, whole))
-                if found is None:
+                places = sweep.cheapest(target, price / max(1, whole))
+                if places is None:
                     break
-                choice = choice_of(space, [ordered[at] for at in found])
+                choice = choice_of(space, [ordered[at] for at in places])
                 if choice.macs <= most_macs and choice.time <= most_time:
                     kept.setdefault(choice.stretches, choice)
                     break
