@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 _TIMES, _SHARE = 4.0, 1e-6
 #: Operators that sum products, as the file and sessions name them.
 _PRODUCTS = {"Conv", "FusedConv", "ConvTranspose", "Gemm", "FusedGemm", "MatMul", "FusedMatMul"}
+#: Operators whose results differ by no more than their operands do.
+_BOUNDS = {"Clip", "Relu", "Identity", "Sigmoid", "Softmax", "Tanh"}
 #: Instructions whose products of codes do not saturate.
 _EXACT = ("avx512_vnni", "avx_vnni", "asimd")
 _NAMES = {
@@ -36,7 +38,7 @@ class SessionRun:
     """The bytes that are fed, and the outputs of a session with all optimisations and of one with none.
 
     `coded`: there are codes between, so that the outputs have to be equal. `largest` is the size of the largest number
-    of each output in all runs, before bounds cut it off: what is left was rounded like what is gone.
+    of each output in all runs, before bounds such as those of a Softmax: what is left was rounded like what is gone.
     """
 
     feeds: Sequence[bytes]
@@ -127,13 +129,11 @@ def in_floats(path: str) -> str:
 
 
 def _before_bounds(model: Any) -> list[str]:
-    """For each output its name, or that of the value of which a Clip or Relu makes it."""
+    """For each output its name, or that of the value of which bounds make it: what is off there is off no more here."""
     makers = {name: node for node in model.graph.node for name in node.output}
     names = [end.name for end in model.graph.output]
     for position, name in enumerate(names):
-        while (
-            name in makers and makers[name].op_type in ("Clip", "Relu", "Identity") and makers[name].input[0] in makers
-        ):
+        while name in makers and makers[name].op_type in _BOUNDS and makers[name].input[0] in makers:
             name = names[position] = makers[name].input[0]
     return names
 
