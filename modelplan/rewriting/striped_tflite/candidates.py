@@ -103,6 +103,9 @@ class Space:
         self.live = [self._peak(step) for step in range(len(order))]
         self.peaks = [live + prices.scratch(op) for live, op in zip(self.live, order, strict=True)]
         self.stretch = cache(self._stretch)
+        #: The highest peak of all steps before one, and of all from one on.
+        self.before = [0, *accumulate(self.peaks, max)]
+        self.behind = [*accumulate(reversed(self.peaks), max, initial=0)][::-1]
 
     def axis_of(self, op: int) -> int:
         """The axis that an operator is cut along: the height, or the width where the height of its maps is 1."""
@@ -406,12 +409,14 @@ def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
-    """What is expected of a plan of these stretches."""
-    covered = {step for c in chosen for step in range(c.stretch.first, c.stretch.last + 1)}
-    peaks = [peak for step, peak in enumerate(space.peaks) if step not in covered]
+    """What is expected of a plan of these stretches, which are apart and ascending."""
+    peaks, at = [c.peak for c in chosen], 0
+    for c in chosen:
+        peaks += space.peaks[at : c.stretch.first]
+        at = c.stretch.last + 1
     return Choice(
         stretches=tuple(c.stretch for c in chosen),
-        peak=max([*peaks, *(c.peak for c in chosen)], default=0),
+        peak=max(peaks + space.peaks[at:], default=0),
         macs=sum(c.macs for c in chosen),
         ops=sum(c.ops for c in chosen),
         tail=sum(c.tail for c in chosen),

@@ -277,9 +277,8 @@ class StripeSearch:
 
     def _promise(self, candidate: Candidate) -> int:
         """The estimated bytes of the objective with this stretch alone."""
-        steps = range(len(self.order))
-        inside = range(candidate.stretch.first, candidate.stretch.last + 1)
-        peak = max([candidate.peak, *(self.space.peaks[step] for step in steps if step not in inside)])
+        before, behind = self.space.before[candidate.stretch.first], self.space.behind[candidate.stretch.last + 1]
+        peak = max(candidate.peak, before, behind)
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
     def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
