@@ -9,7 +9,8 @@ Kernels that go element by element take any shape that all of their maps have: t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+
+from networkx.utils import UnionFind
 
 from modelplan.model import Graph, Kind
 from modelplan.ops import facts
@@ -48,11 +49,14 @@ class _Renaming:
         known = [index for index in range(len(graph.ops)) if index not in newer]
         self.renames = {index for index in known if self._only_renames(index)}
         self.alike = {index for index in known if self._takes_any_shape(index)}
-        self.group = list(range(len(graph.tensors)))
+        groups = UnionFind(range(len(graph.tensors)))
         for index in sorted(self.alike):
-            for a, b in pairwise(self.maps(index)):
-                old, new = self.group[a], self.group[b]
-                self.group = [new if group == old else group for group in self.group]
+            groups.union(*self.maps(index))
+        self.group = [groups[t] for t in range(len(graph.tensors))]
+        self._first = list(range(len(graph.tensors)))
+        for index in sorted(self.renames):
+            op = graph.ops[index]
+            self._first[op.outputs[0]] = self._first[op.inputs[0]]
         self.shape: dict[int, Shape] = {}
 
     def maps(self, index: int) -> list[int]:
@@ -109,9 +113,7 @@ class _Renaming:
 
     def first(self, t: int) -> int:
         """The tensor before all renames that a tensor is."""
-        while self.graph.producers[t] in self.renames:
-            t = self.graph.ops[self.graph.producers[t]].inputs[0]
-        return t
+        return self._first[t]
 
     def _wanted(self) -> Iterator[tuple[int, Shape]]:
         """What operators but renames read, and the outputs of the model, in the shapes in which they are needed."""
