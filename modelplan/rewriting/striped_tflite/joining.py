@@ -67,6 +67,12 @@ def joined_parts(graph: Graph) -> dict[int, JoinedPart]:
 
 def source_of(graph: Graph, t: int) -> int:
     """The tensor that a tensor is a view of, or itself."""
-    while (maker := graph.producers[t]) >= 0 and graph.ops[maker].kind in TFLITE_RESHAPES:
-        t = graph.ops[maker].inputs[0]
-    return t
+    return graph.memoised("sources of views", lambda: _sources(graph))[t]
+
+
+def _sources(graph: Graph) -> list[int]:
+    sources = list(range(len(graph.tensors)))
+    for op in graph.ops:
+        if op.kind in TFLITE_RESHAPES and op.outputs:
+            sources[op.outputs[0]] = sources[op.inputs[0]]
+    return sources

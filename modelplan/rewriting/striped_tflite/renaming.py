@@ -58,6 +58,9 @@ class _Renaming:
             op = graph.ops[index]
             self._first[op.outputs[0]] = self._first[op.inputs[0]]
         self.shape: dict[int, Shape] = {}
+        others = [(index, op) for index, op in enumerate(graph.ops) if index not in self.renames]
+        read = [(index, t) for index, op in others for t in op.reads if graph.tensors[t].kind is not Kind.CONSTANT]
+        self._read = list(dict.fromkeys((t, index in self.alike) for index, t in read))
 
     def maps(self, index: int) -> list[int]:
         """What an operator reads and makes that is no constant."""
@@ -117,11 +120,8 @@ class _Renaming:
 
     def _wanted(self) -> Iterator[tuple[int, Shape]]:
         """What operators but renames read, and the outputs of the model, in the shapes in which they are needed."""
-        for index, op in enumerate(self.graph.ops):
-            if index not in self.renames:
-                read = (t for t in op.reads if self.graph.tensors[t].kind is not Kind.CONSTANT)
-                shapes = ((t, self.kept(t) if index in self.alike else self.graph.tensors[t].shape) for t in read)
-                yield from ((self.first(t), shape) for t, shape in shapes)
+        for t, alike in self._read:
+            yield self.first(t), self.kept(t) if alike else self.graph.tensors[t].shape
         yield from ((self.first(t), self.graph.tensors[t].shape) for t in self.graph.outputs)
 
     def needed(self) -> int:
