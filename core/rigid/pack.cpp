@@ -103,18 +103,23 @@ class Packer {
     return unit(u).pin != Unit::kFree ? unit(u).pin : unit(u).from(unit(u).least);
   }
 
+  // The first legal base that no gap forbids: gaps raise it until none does, those below it are left out.
   std::int64_t lowest(std::size_t u) {
     gaps_.clear();
     work_ += static_cast<std::int64_t>(first_[u + 1] - first_[u]);
+    std::int64_t at = home(u);
+    const auto passes = [&](const Gap& gap) {
+      if (gap.lo >= at) return false;
+      if (at < gap.hi) at = unit(u).from(gap.hi);
+      return true;
+    };
     for (std::size_t k = first_[u]; k < first_[u + 1]; ++k) {
       const auto& [other, gap] = forbidden_[k];
-      if (placed_[other] == round_) gaps_.push_back({gap.lo + bases_[other], gap.hi + bases_[other]});
+      if (placed_[other] != round_) continue;
+      const Gap moved{gap.lo + bases_[other], gap.hi + bases_[other]};
+      if (!passes(moved)) gaps_.push_back(moved);
     }
-    std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) { return a.lo < b.lo; });
-    std::int64_t at = home(u);
-    for (const Gap& gap : gaps_) {
-      if (gap.lo >= at) break;
-      if (at < gap.hi) at = unit(u).from(gap.hi);
+    while (std::erase_if(gaps_, passes) != 0) {
     }
     return at;
   }
