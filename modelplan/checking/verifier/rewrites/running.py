@@ -117,6 +117,7 @@ class _Runner:
         self.iteration: list[int] = []
         self.running: list[int] = []
         self.constants: dict[int, Content] = {}
+        self.numbers: dict[int, Numbers | None] = {}
 
     def run(self, host: HostSide) -> Trace:
         main = self.source.parts[0]
@@ -199,9 +200,12 @@ class _Runner:
         if cell.data is None:
             return unwritten(cell.shape)
         if cell.coding.dtype in NUMBERS and not cell.coding.scales:
-            array = np.frombuffer(cell.data, NUMBERS[cell.coding.dtype])
-            if array.size == int(np.prod(cell.shape)):
-                return Numbers(array.reshape(cell.shape), cell.coding.dtype)
+            if cell.number not in self.numbers:
+                array = np.frombuffer(cell.data, NUMBERS[cell.coding.dtype])
+                whole = array.size == prod(cell.shape)
+                self.numbers[cell.number] = Numbers(array.reshape(cell.shape), cell.coding.dtype) if whole else None
+            if (numbers := self.numbers[cell.number]) is not None:
+                return numbers
         return self._constant(cell)
 
     def _constant(self, cell: Cell) -> Content:
