@@ -103,18 +103,23 @@ class Packer {
     return unit(u).pin != Unit::kFree ? unit(u).pin : unit(u).from(unit(u).least);
   }
 
+  // The first legal base that no gap forbids: gaps raise it until none does, those below it are left out.
   std::int64_t lowest(std::size_t u) {
     gaps_.clear();
     work_ += static_cast<std::int64_t>(first_[u + 1] - first_[u]);
+    std::int64_t at = home(u);
+    const auto passes = [&](const Gap& gap) {
+      if (gap.lo >= at) return false;
+      if (at < gap.hi) at = unit(u).from(gap.hi);
+      return true;
+    };
     for (std::size_t k = first_[u]; k < first_[u + 1]; ++k) {
       const auto& [other, gap] = forbidden_[k];
-      if (placed_[other] == round_) gaps_.push_back({gap.lo + bases_[other], gap.hi + bases_[other]});
+      if (placed_[other] != round_) continue;
+      const Gap moved{gap.lo + bases_[other], gap.hi + bases_[other]};
+      if (!passes(moved)) gaps_.push_back(moved);
     }
-    std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) { return a.lo < b.lo; });
-    std::int64_t at = home(u);
-    for (const Gap& gap : gaps_) {
-      if (gap.lo >= at) break;
-      if (at < gap.hi) at = unit(u).from(gap.hi);
+    while (std::erase_if(gaps_, passes) != 0) {
     }
     return at;
   }
@@ -392,19 +397,22 @@ void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries,
   found.tries += tries - work / pairs;
 }
 
-// Searches in rounds, then completely; of many tries what is left goes to the constraint search, where that takes the
-// units.
+// Searches in a short round, then completely, which is mostly the end of it; else in more rounds. Of many tries what is
+// left goes to the constraint search, where that takes the units.
 Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
-  constexpr std::int64_t kMany = 1000;
+  constexpr std::int64_t kMany = 1000, kShort = 1000;
   const bool many = options.tries >= kMany;
+  const std::int64_t in_rounds = many ? options.tries / 2 : options.tries / 4 * 3;
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
   ExactSearch exact(packer.units(), signal);
   Array<std::int64_t> bases = first_bases(packer, options.seed);
   found.bound = exact.bound(found.bound, packer.height(bases));
   found.ended = Ended::kBudget;
-  search_rounds(packer, options, many ? options.tries / 2 : options.tries / 4 * 3, bases, found);
+  search_rounds(packer, options, std::min(kShort, in_rounds), bases, found);
+  const std::int64_t before = found.tries;
   if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
+  search_rounds(packer, options, in_rounds + found.tries - before, bases, found);
   if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
     narrow(packer, options, signal, bases, found);
   search_rounds(packer, options, options.tries, bases, found);

@@ -26,6 +26,9 @@ from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives import _core
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 
+#: Most tries of a packing for each of its groups: orders of few are soon all alike.
+_TRIES_OF_GROUP = 200
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedStages:
@@ -52,13 +55,14 @@ class PlacedStages:
 
 
 def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> PlacedStages:
-    """These stages with the lowest placement found in so many tries.
+    """These stages with the lowest placement found in so many tries, of few groups of buffers in fewer.
 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
     plan = graph.plan(choices)
     size, start, end, alignment, group, delta, meetings = plan.problem()
+    tries = min(tries, _TRIES_OF_GROUP * (int(group.max(initial=0)) + 1))
     names = [*(f"value {v}" for v in range(len(graph.rows.values))), *(f"scratch of op {n}" for n in plan.scratch)]
     groups = np.column_stack((np.arange(len(size)), group, delta))
     labels = tuple(names[g] for g in group.tolist())

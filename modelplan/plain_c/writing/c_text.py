@@ -86,9 +86,12 @@ def table_text(name: str, table: ConstTable) -> str:
 @lru_cache(maxsize=512)
 def _table_body(ctype: str, dtype: str, content: bytes) -> str:
     """The lines of a table, which the plans of a model have in common."""
+    if ctype in ("int8_t", "uint8_t"):
+        words = [str(v) for v in np.arange(256, dtype=np.uint8).view(dtype).tolist()]
+        text = ", ".join(map(words.__getitem__, content))
+        return "\n".join(f"    {line}" for line in re.findall(rf"(.{{1,{_WIDTH - 6}}}(?:,|$))(?: |$)", text))
     values = np.frombuffer(content, dtype).tolist()
-    plain = ctype in ("int8_t", "int16_t", "uint8_t")
-    return "\n".join(filled(values if plain else (number(v, ctype) for v in values)))
+    return "\n".join(filled(values if ctype == "int16_t" else (number(v, ctype) for v in values)))
 
 
 def aligned_columns(rows: Sequence[Sequence[str]]) -> list[str]:

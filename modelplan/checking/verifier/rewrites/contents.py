@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -180,6 +181,7 @@ class Catalogue:
         self.turned_from: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.renames: dict[int, dict[Renamed, int]] = {}  # of each map
         self.renamed_from: dict[int, Renamed] = {}
+        self.asked: dict[tuple[int, int, int], tuple[Sequence[Window], Axis]] = {}  # by the object, which is kept
 
     def close(self) -> None:
         """Marks all maps and rows so far as computed by the first file; later ones are new."""
@@ -202,8 +204,8 @@ class Catalogue:
         if len(along) == 1 and not len(data) % shape[along[0]]:
             number = self.base("constant", [("type", coding.dtype), ("axis", along[0])], len(shape), "the file", name)
             width = len(data) // shape[along[0]]
-            numbers = [(int.from_bytes(data[i : i + width], "little"),) for i in range(0, len(data), width)]
-            windows = (numbers if axis in along else [(0,)] for axis in range(len(shape)))
+            numbers = tuple((int.from_bytes(data[i : i + width], "little"),) for i in range(0, len(data), width))
+            windows = (numbers if axis in along else each_row(1) for axis in range(len(shape)))
             return Content(number, tuple(self.coordinates(number, a, read) for a, read in enumerate(windows)))
         fields = [("values", digest_of(data)), ("type", coding.dtype), ("shape", shape)]
         return self.whole("constant", fields, shape, "the file", name)
@@ -307,9 +309,13 @@ class Catalogue:
         return Content(by.base, tuple(symbols if isinstance(symbols, tuple) else (symbols,) for symbols in held))
 
     def coordinates(self, base: int, axis: int, windows: Sequence[Window]) -> Axis:
-        """The coordinate of each window along an axis of a base."""
-        known = self.bases[base].windows[axis]
-        return tuple(known.setdefault(window, len(known)) for window in windows)
+        """The coordinate of each window along an axis of a base; asked of one object again, no window is looked at."""
+        key = base, axis, id(windows)
+        if key not in self.asked:
+            known = self.bases[base].windows[axis]
+            symbols = tuple(known.setdefault(window, len(known)) for window in windows)
+            self.asked[key] = windows, symbols
+        return self.asked[key][1]
 
     def is_new_row(self, base: int, axis: int, symbol: int) -> bool:
         """Whether the first file computes no such row of this map; rows of constants are never new."""
@@ -374,6 +380,7 @@ class Catalogue:
         return nearest[1], nearest[0]
 
 
+@lru_cache(maxsize=4096)
 def each_row(extent: int) -> tuple[Window, ...]:
     """The windows of an axis along which row i depends on row i alone."""
     return tuple((i,) for i in range(extent))

@@ -3,11 +3,13 @@
 The arena is an array with one fingerprint for each byte: of the map, the row and the column that stands there. Copies
 take along whatever stands at their source, right or not; operators that compute must find their own elements, except
 those of which no output is made. Parent, condition and body of a loop share the arena and run in TFLM's order.
+
+What was written as one piece counts as that for as long as it stands: bytes are compared only where it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -24,6 +26,7 @@ from modelplan.checking.verifier.rewrites.copy_order import Addresses, OrderedMo
 from modelplan.checking.verifier.rewrites.fingerprints import JUNK, U64, Fingerprints
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
 from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_elements
+from modelplan.checking.verifier.rewrites.pieces import Piece, Pieces, index_of
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
 from modelplan.checking.verifier.safe_overlap import may_overlap
@@ -60,8 +63,8 @@ def replay_memory(source: Source, trace: Trace, catalogue: Catalogue, kernels: s
     loops = _check_loops(source, subject.layout) if planned else 0
     memory = _Memory(source, subject, catalogue)
     memory.write_inputs(trace)
-    for event, masks in zip(trace.events, counting_elements(source, trace), strict=True):
-        memory.perform(event, masks)
+    for number, event in enumerate(trace.events):
+        memory.perform(event, lambda number=number: counting_elements(source, trace)[number])  # type: ignore[misc]
     memory.check_outputs(trace)
     return Replayed(len(memory.bytes), len(trace.events), loops, planned)
 
@@ -100,6 +103,10 @@ _WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16":
            "uint64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
 
 
+#: Which elements of an event's operands count, asked where not all of them stand in memory.
+_AskedMasks = Callable[[], Masks]
+
+
 class _Memory:
     def __init__(self, source: Source, subject: Subject, catalogue: Catalogue) -> None:
         self.source = source
@@ -113,6 +120,8 @@ class _Memory:
         self.bytes: U64 = np.zeros(top, dtype=np.uint64)
         self.writer = np.zeros(top, dtype=np.int32)
         self.writers = ["nothing"]
+        self.pieces = Pieces(top, catalogue)
+        self.kept_orders: dict[tuple[int, int, tuple[ElementCopy, ...]], bool] = {}
         self.prints = Fingerprints(catalogue)
         self.steps = {(step.subgraph, step.op): step for step in self.program.steps if not step.moves and step.outputs}
         self.scratch: dict[tuple[int, int], set[tuple[int, int]]] = {}
@@ -124,6 +133,19 @@ class _Memory:
         at = self.layout.address.get(t)
         return None if at is None or not self.sizes[t] else (at, at + self.sizes[t])
 
+    def _stands(self, t: int, content: Content, start: int, end: int) -> bool:
+        """Whether rows of a tensor with this content stand from `start` to `end`."""
+        return self.pieces.stands(self.layout.address[t], self.width[t], content, start, end)
+
+    def _paint(self, span: tuple[int, int] | None) -> None:
+        """Makes `bytes` and `writer` hold what stands there."""
+        for piece, runs in self.pieces.unpainted(*span) if span else ():
+            prints = None if piece.content is None else self.prints.of_bytes(piece.content, piece.width).reshape(-1)
+            for first, end in runs:
+                own = None if prints is None else prints[first - piece.start : end - piece.start]
+                self.bytes[first:end] = JUNK if own is None else own
+                self.writer[first:end] = piece.writer
+
     def write_inputs(self, trace: Trace) -> None:
         main = self.source.parts[0]
         for t, content in zip(main.inputs, trace.inputs, strict=True):
@@ -134,7 +156,7 @@ class _Memory:
         for t, content in zip(main.outputs, trace.outputs, strict=True):
             self._check(main.cells[t].number, content, "the caller")
 
-    def perform(self, event: Event, masks: Masks) -> None:
+    def perform(self, event: Event, masks: _AskedMasks) -> None:
         """One operator: its reads are checked, or its copies made; then its results stand in memory.
 
         `masks` say of its operands which elements count.
@@ -146,12 +168,12 @@ class _Memory:
         for t in event.overwrites:
             span = self._span(t)
             if span is not None:
-                self.bytes[span[0] : span[1]], self.writer[span[0] : span[1]] = JUNK, writer
+                self.pieces.put(Piece(*span, 1, None, writer))
         if event.copies:
             self._move(event, masks, writer)
             return
-        for (t, content), mask in zip(event.reads, masks, strict=True):
-            self._check(t, content, event.where, mask)
+        for i, (t, content) in enumerate(event.reads):
+            self._check(t, content, event.where, lambda i=i: masks()[i])  # type: ignore[misc]
         in_place = self._parts_in_place(event)
         self._check_overlaps(event, [i for i in range(len(event.reads)) if i not in in_place])
         self._check_multiples(event)
@@ -186,20 +208,26 @@ class _Memory:
         self.writers.append(name)
         return len(self.writers) - 1
 
-    def _check(self, t: int, content: Content, where: str, mask: Mask | None = None) -> None:
+    def _check(self, t: int, content: Content, where: str, mask: Callable[[], Mask | None] | None = None) -> None:
+        """Checks that a tensor holds its content, but for elements that do not count."""
         span = self._span(t)
-        if span is None:
+        if span is None or self._stands(t, content, *span):
             return
+        self._paint(span)
         held_bytes = self.bytes[span[0] : span[1]].reshape(*content.shape, self.width[t])
         expected = self.prints.of_bytes(content, self.width[t])
         wrong = held_bytes != expected
-        if wrong.any():
+        if not wrong.any():
+            self.pieces.put(Piece(*span, self.width[t], content, 0), painted=True)
+            return
+        if len(self.prints.views):
             wrong = self.prints.first_of(held_bytes) != self.prints.first_of(expected)
         wanted = self.prints.wanted(content)
         if wanted is not None:
             wrong &= wanted[..., None]
-        if mask is not None:
-            wrong &= mask[..., None]
+        counting = mask() if mask is not None and wrong.any() else None
+        if counting is not None:
+            wrong &= counting[..., None]
         if wrong.any():
             self._refuse(t, span[0], wrong, where)
 
@@ -221,8 +249,7 @@ class _Memory:
     def _store(self, t: int, content: Content, writer: int) -> None:
         span = self._span(t)
         if span is not None:
-            self.bytes[span[0] : span[1]] = self._prints(t, content)
-            self.writer[span[0] : span[1]] = writer
+            self.pieces.put(Piece(*span, self.width[t], content, writer))
 
     def _pass(self, event: Event, writer: int) -> None:
         """Copies of whole tensors between an operator and a subgraph; equal addresses are left alone."""
@@ -230,41 +257,133 @@ class _Memory:
             source, target = self._span(x), self._span(y)
             if target is None or source == target:
                 continue
-            if source is None:
+            if source is None or (self._stands(x, content, *source) and not _meet(source, target)):
                 self._store(y, content, writer)
                 continue
             if source[0] < target[1] and target[0] < source[1]:
                 raise Fault(event.where, f"copies {self.cells[x].label} onto itself, shifted, in {self.cells[y].label}")
+            self._paint(source)
             self.bytes[target[0] : target[1]] = self.bytes[source[0] : source[1]]
             self.writer[target[0] : target[1]] = writer
+            self.pieces.forget(*target)
 
-    def _move(self, event: Event, masks: Masks, writer: int) -> None:
+    def _move(self, event: Event, masks: _AskedMasks, writer: int) -> None:
         """Copies bytes in the shadow memory, wrong ones included."""
         moved = {copy.operand for copy in event.copies}
         steering = [i for i in range(len(event.reads)) if i not in moved]
         for i in steering:
             self._check(*event.reads[i], event.where)
         self._check_overlaps(event, steering)
-        moves = [
-            ordered_move for copy in event.copies if (ordered_move := self._addresses(event, copy, masks)) is not None
-        ]
-        self._check_moves(event, moves)
+        pieces = self._copied_pieces(event, writer)
+        moves = [] if pieces is not None else self._ordered_moves(event)
+        if pieces is None and not self._keeps_order(event):
+            self._check_moves(event, self._ordered_moves(event, masks()))
         self._use_scratch(event, writer)
+        for piece in pieces or ():
+            self.pieces.put(piece)
+        if pieces is None:
+            self._copy_bytes(event, moves, writer)
+
+    def _copy_bytes(self, event: Event, moves: Sequence[OrderedMove], writer: int) -> None:
+        """Copies byte by byte; what then is a whole content counts as one piece."""
+        for t, _ in (*event.reads, *event.writes):
+            self._paint(self._span(t))
         taken = [None if move.source is None else self.bytes[move.source] for move in moves]
         if event.op.kind in PADS:
             self._store(*event.writes[0], writer)
+            self._paint(self._span(event.writes[0][0]))
         for move, stood in zip(moves, taken, strict=True):
+            if len(move.changed):
+                self.pieces.forget(int(move.changed.min()), int(move.changed.max()) + 1)
             if move.source is None or stood is None:
                 self.bytes[move.target] = self._prints(*event.reads[move.operand])
                 self.writer[move.target] = writer
                 continue
-            changed = move.source != move.target
-            self.bytes[move.target[changed]] = stood[changed]
-            self.writer[move.target[changed]] = writer
+            self.bytes[move.changed] = stood[move.kept]
+            self.writer[move.changed] = writer
+        for t, content in event.writes:
+            span = self._span(t)
+            if span is not None and np.array_equal(self.bytes[span[0] : span[1]], self._prints(t, content)):
+                self.pieces.put(Piece(*span, self.width[t], content, 0), painted=True)
 
-    def _addresses(self, event: Event, copy: ElementCopy, masks: Masks) -> OrderedMove | None:
+    def _copied_pieces(self, event: Event, writer: int) -> list[Piece] | None:
+        """What copies of what stands in memory leave there; None where that is not known."""
+        sources, targets, moving = list[tuple[int, int]](), list[tuple[int, int]](), list[ElementCopy]()
+        for copy in event.copies:
+            (x, content), (y, made) = event.reads[copy.operand], event.writes[copy.output]
+            if y not in self.layout.address or not all(copy.source):
+                continue
+            to = self._extent(y, copy.target)
+            if x in self.layout.address:
+                read = self._extent(x, copy.source)
+                count = prod(map(len, copy.source)) * self.width[x]
+                if read == to and count == read[1] - read[0] and event.op.kind not in PADS:
+                    continue  # each byte stays where it is, right or wrong
+                if not self._stands(x, content, *read):
+                    return None
+                sources.append(read)
+            if content.base != made.base:
+                return None
+            targets.append(to)
+            moving.append(copy)
+        if event.op.kind in PADS:
+            targets += filter(None, [self._span(event.writes[0][0])])
+        if any(_meet(read, to) for read in sources for to in targets) and not self._keeps_order(event):
+            return None
+        if len(moving) < len(event.copies):
+            return self._moved_pieces(event, moving, writer)
+        spans = ((self._span(y), self.width[y], content) for y, content in event.writes)
+        return [Piece(*span, width, content, writer) for span, width, content in spans if span is not None]
+
+    def _moved_pieces(self, event: Event, moving: Sequence[ElementCopy], writer: int) -> list[Piece] | None:
+        """The operands that are copied as a whole, row by row where these do not lie one behind the other."""
+        pieces = list[Piece]()
+        for copy in moving:
+            (x, content), y = event.reads[copy.operand], event.writes[copy.output][0]
+            if tuple(map(len, copy.source)) != content.shape or content.filled:
+                return None
+            pieces += self._rows_at(y, content, copy.target, self.width[x], writer)
+        return pieces
+
+    def _rows_at(
+        self, y: int, content: Content, target: tuple[Places, ...], width: int, writer: int, axis: int = 0
+    ) -> Iterator[Piece]:
+        """A block as one piece, or as several where its bytes do not lie one behind the other in a tensor."""
+        start, end = self._extent(y, target)
+        if prod(content.shape) * width == end - start:
+            yield Piece(start, end, width, content, writer)
+            return
+        for i, place in enumerate(target[axis]):
+            at = *target[:axis], (place,), *target[axis + 1 :]
+            yield from self._rows_at(y, index_of(content, axis, i), at, width, writer, axis + 1)
+
+    def _keeps_order(self, event: Event) -> bool:
+        """Whether its copies are right wherever they overlap; asked once for copies between the same places."""
+        key = event.op.subgraph, event.op.number, event.copies
+        if key not in self.kept_orders:
+            try:
+                self._check_moves(event, self._ordered_moves(event))
+                self.kept_orders[key] = True
+            except Fault:
+                self.kept_orders[key] = False
+        return self.kept_orders[key]
+
+    def _extent(self, t: int, places: tuple[Places, ...]) -> tuple[int, int]:
+        """From the lowest to the highest address of a block."""
+        first = end = self.layout.address[t]
+        stride = self.width[t]
+        for extent, at in zip(reversed(self.cells[t].shape), reversed(places), strict=True):
+            first, end, stride = first + min(at) * stride, end + max(at) * stride, stride * extent
+        return first, end + self.width[t]
+
+    def _ordered_moves(self, event: Event, masks: Masks | None = None) -> list[OrderedMove]:
+        """Its copies as addresses; without `masks` all elements count."""
+        counting = masks or (None,) * len(event.reads)
+        moves = (self._addresses(event, copy, counting[copy.operand]) for copy in event.copies)
+        return [move for move in moves if move is not None]
+
+    def _addresses(self, event: Event, copy: ElementCopy, mask: Mask | None) -> OrderedMove | None:
         """Where the bytes of a copy come from and go to; None where the target is not in the arena."""
-        mask = masks[copy.operand]
         x, y = event.reads[copy.operand][0], event.writes[copy.output][0]
         target, source = self._span(y), self._span(x)
         if target is None:
@@ -356,5 +475,9 @@ class _Memory:
                 span = self._span(t)
                 if span is not None and start < span[1] and span[0] < end:
                     raise Fault(event.where, f"has scratch at bytes {start} to {end - 1} over {self.cells[t].label}")
-            self.bytes[start:end] = JUNK
-            self.writer[start:end] = writer
+            self.pieces.put(Piece(start, end, 1, None, writer))
+
+
+def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two ranges of bytes have one in common."""
+    return a[0] < b[1] and b[0] < a[1]

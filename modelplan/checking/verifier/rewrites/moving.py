@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -142,6 +144,11 @@ def _symbols(parts: Sequence[tuple[Axis, Sequence[int]]], fill: int) -> Axis:
     """The symbols along an axis, of the operands one of which has the place."""
     symbols = [fill] * len(parts[0][1])
     for axis, places in parts:
+        if isinstance(places, range) and places.step == 1:
+            first, end = max(places.start, 0), min(places.stop, len(axis))
+            if first < end:
+                symbols[first - places.start : end - places.start] = axis[first:end]
+            continue
         for index, at in enumerate(places):
             if 0 <= at < len(axis):
                 symbols[index] = axis[at]
@@ -158,12 +165,15 @@ def _fill(op: Operation, given: Sequence[Given]) -> int | None:
 
 
 def _copy(reads: OperandPlaces, output: int) -> ElementCopy:
-    rows = [
-        [(place, index) for index, place in enumerate(along.taps[0]) if 0 <= place < extent]
-        for (along,), extent in zip(reads.axes, reads.shape, strict=True)
-    ]
-    source, target = (tuple(tuple(pair[side] for pair in row) for row in rows) for side in (0, 1))
-    return ElementCopy(reads.operand, source, target, output)
+    rows = [_inside(along.taps[0], extent) for (along,), extent in zip(reads.axes, reads.shape, strict=True)]
+    return ElementCopy(reads.operand, tuple(row[0] for row in rows), tuple(row[1] for row in rows), output)
+
+
+@lru_cache(maxsize=4096)
+def _inside(places: Sequence[int], extent: int) -> tuple[Places, Places]:
+    """The places that an operand has, and the index of each."""
+    rows = [(place, index) for index, place in enumerate(places) if 0 <= place < extent]
+    return tuple(place for place, _ in rows), tuple(index for _, index in rows)
 
 
 def _full(shape: Sequence[int]) -> tuple[Places, ...]:
@@ -255,7 +265,7 @@ def calculated(op: Operation, operands: Sequence[Numbers], output: Cell) -> Numb
         if at.size and not (int(at.min()) >= 0 and int(at.max()) < len(table)):
             raise Fault(op.label, f"reads entries {at.min()} to {at.max()} of a table of {len(table)}")
         return Numbers(table[at], operands[0].dtype)
-    if op.kind in RESHAPES and arrays[0].size == int(np.prod(output.shape)):
+    if op.kind in RESHAPES and arrays[0].size == prod(output.shape):
         return Numbers(arrays[0].reshape(output.shape), operands[0].dtype)
     if len(arrays) != 2 or arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
         return None

@@ -33,9 +33,11 @@ _DATA = {"int8", "uint8", "int16", "float32"}
 def counting_elements(source: Source, trace: Trace) -> list[Masks]:
     """For each event of a run, in order, which elements of its operands count.
 
-    Cost: O(elements that all operators read and write).
+    Cost: O(elements that all operators read and write), once for a run.
     """
-    return _Backwards(source, trace).masks()
+    if trace.counting is None:
+        trace.counting = _Backwards(source, trace).masks()
+    return trace.counting
 
 
 class _Backwards:

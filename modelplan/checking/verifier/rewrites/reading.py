@@ -43,9 +43,9 @@ class Coding:
         return self.zero_points[0] if self.zero_points else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """A tensor; `number` counts over all subgraphs, `data` is the content of a constant."""
+    """A tensor, equal to itself alone; `number` counts over all subgraphs, `data` is the content of a constant."""
 
     name: str
     shape: tuple[int, ...]

@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from modelplan.checking.verifier.rewrites.contents import (
     NOTHING,
@@ -75,7 +76,10 @@ class Event:
 
 @dataclass
 class Trace:
-    """All that happened in a run, and what its inputs and outputs were; `returned` are these as the model has them."""
+    """All that happened in a run, and what its inputs and outputs were; `returned` are these as the model has them.
+
+    `counting` says for each operand of each event which of its elements an output depends on, once that was asked.
+    """
 
     inputs: list[Content] = field(default_factory=list)
     outputs: list[Content] = field(default_factory=list)
@@ -84,6 +88,7 @@ class Trace:
     keeping: list[tuple[Content | None, str, Hashable]] = field(default_factory=list)
     returned: list[Content] = field(default_factory=list)
     iterations: Counter[int] = field(default_factory=Counter)
+    counting: list[tuple[npt.NDArray[np.bool_] | None, ...]] | None = None
 
 
 def trace_run(
@@ -112,6 +117,7 @@ class _Runner:
         self.iteration: list[int] = []
         self.running: list[int] = []
         self.constants: dict[int, Content] = {}
+        self.numbers: dict[int, Numbers | None] = {}
 
     def run(self, host: HostSide) -> Trace:
         main = self.source.parts[0]
@@ -194,9 +200,12 @@ class _Runner:
         if cell.data is None:
             return unwritten(cell.shape)
         if cell.coding.dtype in NUMBERS and not cell.coding.scales:
-            array = np.frombuffer(cell.data, NUMBERS[cell.coding.dtype])
-            if array.size == int(np.prod(cell.shape)):
-                return Numbers(array.reshape(cell.shape), cell.coding.dtype)
+            if cell.number not in self.numbers:
+                array = np.frombuffer(cell.data, NUMBERS[cell.coding.dtype])
+                whole = array.size == prod(cell.shape)
+                self.numbers[cell.number] = Numbers(array.reshape(cell.shape), cell.coding.dtype) if whole else None
+            if (numbers := self.numbers[cell.number]) is not None:
+                return numbers
         return self._constant(cell)
 
     def _constant(self, cell: Cell) -> Content:

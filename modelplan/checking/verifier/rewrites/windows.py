@@ -180,12 +180,23 @@ def _weighed_channels(
     op: Operation, operands: Sequence[Given | None], output: Cell
 ) -> tuple[tuple[Window, ...], tuple[tuple[str, Hashable], ...]]:
     """The mark of each output channel of a convolution, told by its weights, bias and scale, and what all depend on."""
-    depthwise, channels = op.kind == "DEPTHWISE_CONV_2D", output.shape[-1]
-    constants = operands[1:]
-    cells = [(y.cell, 3 * depthwise if i == 0 else 0) for i, y in enumerate(constants) if y is not None]
+    constants = tuple(y.cell for y in operands[1:] if y is not None)
+    weighed = _channels_of(op.kind == "DEPTHWISE_CONV_2D", constants, output.shape[-1])
+    everything = tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands) if i)
+    return weighed or (each_row(output.shape[-1]), everything)
+
+
+@lru_cache(maxsize=256)
+def _channels_of(
+    depthwise: bool,  # noqa: FBT001
+    constants: tuple[Cell, ...],
+    channels: int,
+) -> tuple[tuple[Window, ...], tuple[tuple[str, Hashable], ...]] | None:
+    """The same of constants; None where they do not say it channel by channel."""
+    cells = [(cell, 3 * depthwise if i == 0 else 0) for i, cell in enumerate(constants)]
     parts = [_channel_bytes(cell.data, cell.shape, cell.coding, axis) for cell, axis in cells]
     if any(marks is None or len(marks) != channels for marks in parts):
-        return each_row(channels), tuple((f"operand {i}", _everything(x)) for i, x in enumerate(operands) if i)
+        return None
     rest = []
     for i, (cell, axis) in enumerate(cells, 1):
         coding = replace(cell.coding, scales=(), zero_points=()) if len(cell.coding.scales) > 1 else cell.coding
