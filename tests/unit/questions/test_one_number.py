@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
+from shares import few_first
 
 from modelplan import FitRequest, fit
 from modelplan.answers.drawing import of_plan
@@ -28,7 +29,7 @@ MODELS = [
 ]
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=few_first(MODELS))
 def model(request: pytest.FixtureRequest, models: Path) -> Path:
     return models / f"{request.param}.tflite"
 
