@@ -21,7 +21,7 @@ from modelplan.runtimes.tflm.file import load_tflite
 FAR, MODELS = 1 << 60, Path(__file__).parents[3] / "models"
 
 
-@pytest.mark.parametrize("draw", [random_cnn, branched_cnn, deep_cnn])
+@pytest.mark.parametrize("draw", few_first([random_cnn, branched_cnn, deep_cnn]))
 def test_no_stage_needs_more_than_its_plan(draw: object, tmp_path: Path) -> None:
     for seed in range(share(80)):
         path = tmp_path / "net.tflite"

@@ -106,7 +106,7 @@ def session_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("session_cache")
-@pytest.mark.parametrize("seconds", [0, 60])
+@pytest.mark.parametrize("seconds", few_first([0, 60]))
 def test_every_command_prints_what_a_session_takes(models: Path, tmp_path: Path, seconds: int) -> None:
     path, how = models / "unet_small.onnx", ("--measure", seconds)
     needed = analyze(AnalyzeRequest(str(path), measure=seconds)).requirement
