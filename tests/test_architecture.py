@@ -90,10 +90,11 @@ def named(module: str) -> set[str]:
 
 def fixed_prefix(text: ast.JoinedStr, module: str) -> str:
     """How the names begin that an f-string makes: "modelplan." and more, or nothing."""
-    first, *others = (ast.unparse(part) if isinstance(part, ast.FormattedValue) else part.value for part in text.values)  # type: ignore[attr-defined]
-    if first == "{__name__}" and others:
-        return f"{module}."
-    return str(first) if str(first).startswith("modelplan.") and "/" not in str(first) else ""
+    first, *others = text.values
+    if isinstance(first, ast.FormattedValue):
+        return f"{module}." if others and isinstance(first.value, ast.Name) and first.value.id == "__name__" else ""
+    assert isinstance(first, ast.Constant)
+    return str(first.value) if str(first.value).startswith("modelplan.") and "/" not in str(first.value) else ""
 
 
 def home(name: str) -> str:

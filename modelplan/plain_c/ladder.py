@@ -270,7 +270,7 @@ def _rungs(
         yield _rung("rows", model, search.program(stages, bound), names, 1, bound, budget=goal.budget)
     least = inf
     if "again" not in goal.without and model.kernels == "portable":
-        report("maps that are made again")
+        report("maps that are recomputed")
         if rung := _repeated_rung(model, goal, names, search):
             least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
             yield rung

@@ -82,7 +82,7 @@ def test_rows_are_made_again_where_keeping_them_differs(tmp_path: Path, monkeypa
     monkeypatch.setattr(ladder, "blocked_values", lambda _: {})
     said: list[str] = []
     found = climbed(classifier(tmp_path / "m.onnx", 13, size=64), "all", said.append)
-    assert any("searching for stripes that make rows again" in line for line in said)
+    assert any("searching for stripes that recompute rows" in line for line in said)
     assert "op 12 GlobalAveragePool 'mean' is the first to differ" in " ".join(found.remarks)
     in_stripes(found)
 

@@ -94,6 +94,7 @@ def _branched(
     return path
 
 
+@pytest.mark.slow
 def test_what_stands_around_a_stated_one_is_rewritten(tmp_path: Path) -> None:
     """The order and the plan change; nobody knows what the operator computes, but for what it computes it of."""
     model, out = _branched(tmp_path / "net.tflite"), tmp_path / "out.tflite"

@@ -307,6 +307,7 @@ def test_fit_ends_with_the_next_step(models: Path, tmp_path: Path) -> None:
     assert (tmp_path / "net.cc").exists()
 
 
+@pytest.mark.slow
 def test_where_nothing_fits_fit_names_what_would(models: Path, tmp_path: Path) -> None:
     kws, out = models / "ds_cnn_kws.tflite", tmp_path / "out.tflite"
     done = run("fit", kws, "--budget", "24KiB", "--without", "split", "-o", out)

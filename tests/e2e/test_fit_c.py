@@ -240,6 +240,7 @@ def test_numbers_outside_of_the_flatbuffer_are_refused(corpus: Path, tmp_path: P
     assert "has its numbers outside of the flatbuffer" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_search_ends_with_the_best_so_far(tmp_path: Path) -> None:
     """After no time at all there are whole maps; they are proved like any other plan."""
     words = ["fit", MODELS / "ds_cnn_kws.tflite", "--runtime", "c", "-o", tmp_path / "net.c"]

@@ -131,6 +131,7 @@ def test_plain_c_that_does_not_fit_names_the_form_that_does(
     assert "no other kernels, ends or rows of plain C fit" in tight.stdout
 
 
+@pytest.mark.slow
 def test_explain_names_other_forms_of_plain_c(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wide(monkeypatch)
     said = run("explain", models / "mobilenet_v2_like.tflite", "--runtime", "c", "--capacity", "20KiB").stdout

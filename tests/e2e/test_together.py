@@ -227,6 +227,7 @@ def test_onnx_and_tflite_in_one_memory(models: Path, tmp_path: Path) -> None:
     assert "arenas" not in document
 
 
+@pytest.mark.slow
 def test_a_capacity_that_is_too_small_is_exit_1(models: Path) -> None:
     words = "together", models / "resnet8.tflite", models / "autoencoder.tflite", "--in-turn", "all"
     assert run(*words, "--capacity", "1MiB").returncode == 0

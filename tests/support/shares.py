@@ -1,11 +1,12 @@
-"""How many of its cases a test tries: all in `.ci/long`, a quarter in every other run."""
+"""How many of its cases a test tries: all in `.ci/long`, a quarter in every other run, of which few are fast tests."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 
 T = TypeVar("T")
@@ -20,6 +21,11 @@ def share(most: int) -> int:
 def sample(cases: Sequence[T]) -> Sequence[T]:
     """All cases in `.ci/long`, elsewhere every fourth, the first among them."""
     return cases[::_PART]
+
+
+def few_first(cases: Iterable[object], few: int = 1) -> list[Any]:
+    """The cases of a test, those behind the first `few` marked `slow`: one is fast, all of them are not."""
+    return [case if n < few else pytest.param(case, marks=pytest.mark.slow) for n, case in enumerate(cases)]
 
 
 def examples(most: int, **others: Any) -> settings:

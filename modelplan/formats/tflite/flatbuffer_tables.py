@@ -25,6 +25,10 @@ MODEL = (4, 0, 0, 0, 0, 0, 0, 0)
 SUBGRAPH = (0, 0, 0, 0, 0, 4)
 OPERATOR = (4, 0, 0, 1, 0, 0, 1, 0, 0, 8, 8, 1, 0, 4)
 TENSOR = (0, 1, 4, 0, 0, 1, 0, 0, 1, 0)
+CODE = (1, 0, 4, 4)
+QUANTISATION = (0, 0, 0, 0, 1, 0, 4)
+BUFFER = (0, 8, 8)
+METADATA = (0, 4)
 #: Options with padding in field 0: of CONV_2D, DEPTHWISE_CONV_2D and pools.
 OPTIONS = {
     "CONV_2D": (1, 4, 4, 1, 4, 4, 1),
@@ -98,22 +102,23 @@ class FrontTables:
 
     def references(self, offsets: Sequence[int]) -> int:
         """A vector of references."""
-        return self._vector(4, 4, offsets, self.builder.PrependUOffsetTRelative)
+        return self._vector(4, offsets, self.builder.PrependUOffsetTRelative)
 
     def numbers(self, values: Sequence[int]) -> int:
         """A vector of 32-bit numbers."""
-        return self._vector(4, 4, values, self.builder.PrependInt32)
+        return self._vector(4, values, self.builder.PrependInt32)
 
     def long_numbers(self, values: Sequence[int]) -> int:
         """A vector of 64-bit numbers."""
-        return self._vector(8, 8, values, self.builder.PrependInt64)
+        return self._vector(8, values, self.builder.PrependInt64)
 
     def data(self, content: bytes) -> int:
         """A vector of bytes, aligned to 16."""
-        return self._vector(1, 16, content, self.builder.PrependByte)
+        self.builder.Prep(16, len(content))
+        return int(self.builder.CreateByteVector(content))
 
-    def _vector(self, size: int, alignment: int, values: Sequence[int], prepend: Callable[[int], None]) -> int:
-        self.builder.StartVector(size, len(values), alignment)
+    def _vector(self, size: int, values: Sequence[int], prepend: Callable[[int], None]) -> int:
+        self.builder.StartVector(size, len(values), size)
         for value in reversed(values):
             prepend(value)
         return int(self.builder.EndVector())

@@ -141,7 +141,7 @@ class RowGraph:
         return self.origins.get(number, number)
 
     def tensor_in_model(self, tensor: int) -> int:
-        """The number that the model has for a tensor: that of the result of the operator which makes it again."""
+        """The number that the model has for a tensor: that of the result of the operator which recomputes it."""
         producer = self.graph.producers[tensor]
         return self.graph.ops[self.origins[producer]].outputs[0] if producer in self.origins else tensor
 

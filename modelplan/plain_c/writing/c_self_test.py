@@ -194,37 +194,45 @@ def _fills(model: FileModel, program: CProgram) -> Iterator[str]:
 
 def _main(model: FileModel, names: CNames, runs: Sequence[CExpectedRun], seed: int, *, pushed: bool) -> Iterator[str]:
     main, prefix, macro = model.subgraphs[0], names.prefix, names.macro
-    tensors = list(runs[0].maps)
-    inputs, outputs = end_names("input", main.inputs), end_names("output", main.outputs)
+    tensors, outputs = list(runs[0].maps), end_names("output", main.outputs)
     rows = [", ".join(f"{n}u" for n in (*run.outputs, *run.maps.values())) for run in runs]
     yield "int main(void)\n{"
     yield f"    static const uint32_t expected[{len(runs)}][{len(outputs) + len(tensors)}] = {{"
     yield from (f"        {{{row}}}," for row in rows)
     yield "    };"
     yield f"    static const int16_t tensors[{max(len(tensors), 1)}] = {{{', '.join(map(str, tensors)) or '0'}}};"
-    yield f"    for (int run = 0; run < {len(runs)}; run++) {{"
-    yield f"        for (int32_t i = 0; i < {len(main.tensors)}; i++) {{\n            hashes[i] = 0u;\n        }}"
-    for number, name in enumerate(inputs):
-        start = (seed * 0x100000001B3 + number) & ((1 << 64) - 1)
-        yield f"        place = UINT64_C({start}) + ((uint64_t)run << 32);"
-        yield "        (void)next_number();"
+    clear = f"        for (int32_t i = 0; i < {len(main.tensors)}; i++) {{\n            hashes[i] = 0u;\n        }}"
+    checks = [
+        f"        for (int32_t i = 0; i < {len(tensors)}; i++) {{",
+        '            char name[12];\n            (void)sprintf(name, "%d", (int)tensors[i]);',
+        f'            check("tensor", name, run, hashes[tensors[i]], expected[run][{len(outputs)} + i]);\n        }}',
+    ]
+    for position, name in enumerate(outputs):
+        hash_call = f"hash_of({prefix}_{name}(), {macro}_{name.upper()}_BYTES)"
+        checks.append(f'        check("output", "{name}", run, {hash_call}, expected[run][{position}]);')
+    yield from judged_runs(model, prefix, (len(runs), seed), [clear], checks, pushed=pushed)
+
+
+def judged_runs(
+    model: FileModel, prefix: str, drawn: tuple[int, int], before: Sequence[str], checks: Sequence[str], *, pushed: bool
+) -> Iterator[str]:
+    """The end of a `main`: so many runs on inputs of a seed, what stands before and behind each, and the verdict."""
+    runs, seed = drawn
+    main = model.subgraphs[0]
+    yield f"    for (int run = 0; run < {runs}; run++) {{"
+    yield from before
+    for position, name in enumerate(end_names("input", main.inputs)):
+        start = (seed * 0x100000001B3 + position) & ((1 << 64) - 1)
+        yield f"        place = UINT64_C({start}) + ((uint64_t)run << 32);\n        (void)next_number();"
         if pushed:
             tensor = main.tensors[main.inputs[0]]
-            ctype = C_TYPES[DTYPES[tensor.type]]
-            yield f"        {prefix}_start();"
-            yield f"        for (int32_t y = 0; y < {rows_of(tensor.shape)}; y++) {{"
-            yield f"            static {ctype} row[{tensor.elements // rows_of(tensor.shape)}];"
+            rows = rows_of(tensor.shape)
+            yield f"        {prefix}_start();\n        for (int32_t y = 0; y < {rows}; y++) {{"
+            yield f"            static {C_TYPES[DTYPES[tensor.type]]} row[{tensor.elements // rows}];"
             yield f"            fill_{name}(row);\n            (void){prefix}_push_row(row);\n        }}"
         else:
             yield f"        fill_{name}({prefix}_{name}());"
     if not pushed:
         yield f"        {prefix}_invoke();"
-    yield f"        for (int32_t i = 0; i < {len(tensors)}; i++) {{"
-    yield '            char name[12];\n            (void)sprintf(name, "%d", (int)tensors[i]);'
-    yield f'            check("tensor", name, run, hashes[tensors[i]], expected[run][{len(outputs)} + i]);\n        }}'
-    for number, name in enumerate(outputs):
-        hash_call = f"hash_of({prefix}_{name}(), {macro}_{name.upper()}_BYTES)"
-        yield f'        check("output", "{name}", run, {hash_call}, expected[run][{number}]);'
-    yield "    }"
-    yield f'    puts(wrong == 0 ? "PASS: {len(runs)} runs" : "FAIL");'
-    yield "    return wrong == 0 ? 0 : 1;\n}"
+    yield from checks
+    yield f'    }}\n    puts(wrong == 0 ? "PASS: {runs} runs" : "FAIL");\n    return wrong == 0 ? 0 : 1;\n}}'

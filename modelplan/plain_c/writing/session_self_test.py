@@ -12,8 +12,8 @@ from modelplan.checking.verifier.session_outputs import session_runs
 from modelplan.checking.verifier.verdicts import Skipped
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.c_program import CProgram
-from modelplan.plain_c.kernel_records import C_TYPES, COperator, rows_of
-from modelplan.plain_c.writing.c_self_test import end_names, fills_of, require_generated
+from modelplan.plain_c.kernel_records import C_TYPES, COperator
+from modelplan.plain_c.writing.c_self_test import end_names, fills_of, judged_runs, require_generated
 from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.plain_c.writing.c_text import filled, number
 from modelplan.primitives.errors import RequestError
@@ -86,8 +86,12 @@ def session_self_test(
     checks = [_CHECK % {"name": name, "type": ctype, "count": runs[0].values[i].size}
               for i, (name, ctype) in enumerate(outputs)]  # fmt: skip
     tables = [line for i, (name, ctype) in enumerate(outputs) for line in _tables(name, ctype, i, runs)]
-    main = _main(network, names, runs, seed, pushed=program.pushed)
-    parts = [source, _HEAD, *checks, fills_of(network, program), "\n".join(tables), "", "\n".join(main)]
+    judged = [
+        f"        check_{name}(run, {names.prefix}_{name}(), expected_{name}[run], most_{name}[run]);"
+        for name, _ in outputs
+    ]
+    main = judged_runs(network, names.prefix, (len(runs), seed), (), judged, pushed=program.pushed)
+    parts = [source, _HEAD, *checks, fills_of(network, program), *tables, "\nint main(void)\n{", *main]
     return "\n".join(parts) + "\n"
 
 
@@ -108,27 +112,3 @@ def _tables(name: str, ctype: str, position: int, runs: Sequence[ExpectedOutputs
         yield "    },"
     yield "};"
     yield f"static const double most_{name}[{len(runs)}] = {{{', '.join(f'{r.most[position]:.9g}' for r in runs)}}};"
-
-
-def _main(
-    network: StatedNetwork, names: CNames, runs: Sequence[ExpectedOutputs], seed: int, *, pushed: bool
-) -> Iterator[str]:
-    main, prefix = network.subgraphs[0], names.prefix
-    yield "int main(void)\n{"
-    yield f"    for (int run = 0; run < {len(runs)}; run++) {{"
-    for position, name in enumerate(end_names("input", main.inputs)):
-        start = (seed * 0x100000001B3 + position) & ((1 << 64) - 1)
-        yield f"        place = UINT64_C({start}) + ((uint64_t)run << 32);\n        (void)next_number();"
-        if pushed:
-            tensor = main.tensors[main.inputs[0]]
-            rows = rows_of(tensor.shape)
-            yield f"        {prefix}_start();\n        for (int32_t y = 0; y < {rows}; y++) {{"
-            yield f"            static {C_TYPES[DTYPES[tensor.type]]} row[{tensor.elements // rows}];"
-            yield f"            fill_{name}(row);\n            (void){prefix}_push_row(row);\n        }}"
-        else:
-            yield f"        fill_{name}({prefix}_{name}());"
-    if not pushed:
-        yield f"        {prefix}_invoke();"
-    for name, _ in _outputs(network):
-        yield f"        check_{name}(run, {prefix}_{name}(), expected_{name}[run], most_{name}[run]);"
-    yield f'    }}\n    puts(wrong == 0 ? "PASS: {len(runs)} runs" : "FAIL");\n    return wrong == 0 ? 0 : 1;\n}}'

@@ -407,7 +407,7 @@ class _Climb:
             *self._clustered(reading),
         ]
         if (yield from self._tried(sources, best)):
-            self.say("searching for stripes that make rows again")
+            self.say("searching for stripes that recompute rows")
             yield from self._tried(sources, best, keeping=False)
 
     def _tried(

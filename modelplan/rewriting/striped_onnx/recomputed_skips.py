@@ -1,6 +1,6 @@
 """Skips recomputed: a value that is read once more much later is computed a second time for that reader.
 
-The map that a U-Net's decoder joins is then not alive while all between is computed, and the nodes that make it again
+The map that a U-Net's decoder joins is then not alive while all between is computed, and the nodes that recompute it
 go in stripes with those that read it. A part of the model's work is done twice.
 """
 

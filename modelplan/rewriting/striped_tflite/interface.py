@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelplan.formats import load_model
-from modelplan.formats.tflite.flatbuffer_tables import MODEL, OPERATOR, SUBGRAPH, TENSOR, FrontTables
+from modelplan.formats.tflite.flatbuffer_tables import (
+    CODE,
+    MODEL,
+    OPERATOR,
+    QUANTISATION,
+    SUBGRAPH,
+    TENSOR,
+    FrontTables,
+)
 from modelplan.formats.tflite.tflite_tables import child, root_table, slots, tables
 from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
@@ -36,7 +44,6 @@ _CODES, _SUBGRAPHS = 1, 2
 _TENSORS, _OPERATORS = 0, 3
 _OPCODE, _OP_INPUTS, _OP_OUTPUTS = 0, 1, 2
 _TYPE, _NAME, _QUANTISATION, _ZERO_POINTS = 1, 3, 4, 3
-_QUANTISATION_FIELDS, _CODE_FIELDS = (0, 0, 0, 0, 1, 0, 4), (1, 0, 4, 4)
 
 
 @dataclass(frozen=True)
@@ -245,7 +252,7 @@ class _Interface:
         front = self.front = FrontTables(self._renumbered_file())
         codes = [front.at(at) for at in tables(self.model, self.root, _CODES)]
         if self.behind:
-            codes.append(front.table(_CODE_FIELDS, {0: _QUANTIZE, 2: 1, 3: _QUANTIZE}))
+            codes.append(front.table(CODE, {0: _QUANTIZE, 2: 1, 3: _QUANTIZE}))
         main = {
             _TENSORS: front.references(self._tensors()),
             _OPERATORS: front.references(self._operators(len(codes) - 1)),
@@ -272,7 +279,7 @@ class _Interface:
             if t in self.behind:
                 zeros = {_ZERO_POINTS: self.front.long_numbers([self._zero_point(t)])}
                 like = child(self.model, old[inner], _QUANTISATION)
-                fields[_QUANTISATION] = self.front.table(_QUANTISATION_FIELDS, zeros, like)
+                fields[_QUANTISATION] = self.front.table(QUANTISATION, zeros, like)
                 fields[_TYPE] = _TYPE_NUMBERS[self.dtype]
             listed[t] = self.front.table(TENSOR, fields, old[inner])
         return listed

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from modelplan.formats.tflite.flatbuffer_tables import (
+    BUFFER,
+    CODE,
     MODEL,
     OPERATOR,
     OPTIONS,
+    QUANTISATION,
     SUBGRAPH,
     TENSOR,
     FrontTables,
@@ -35,16 +38,13 @@ _TENSORS, _INPUTS, _OUTPUTS, _OPERATORS = 0, 1, 2, 3
 _OPCODE, _OP_INPUTS, _OP_OUTPUTS, _OPTIONS_TYPE, _OPTIONS, _INTERMEDIATES = 0, 1, 2, 3, 4, 8
 _SHAPE, _TYPE, _BUFFER, _NAME, _QUANTIZATION, _VARIABLE, _SIGNATURE = 0, 1, 2, 3, 4, 5, 7
 _SCALES, _ZERO_POINTS = 2, 3
-#: The fields of a table of scales and zero points.
-_QUANTISED = (0, 0, 0, 0, 1, 0, 4)
 _DATA = 0
 #: Data of constants begin at multiples of so many bytes.
 _ALIGNMENT = 16
 _TYPES = {"int32": 2, "bool": 6}
 #: Stands for tensors of subgraphs that stay as they are.
 _NO_VALUE = -1
-#: Fields of a table of operator codes, and of SLICE, PAD and the join their number, version and kind of options.
-_CODE = (1, 0, 4, 4)
+#: Number, version and kind of options of SLICE, PAD, the join and others that are added.
 _ADDED = {
     "SLICE": (65, 2, 48),
     JOIN: (2, 2, 10),
@@ -155,7 +155,7 @@ class _Writer:
         self.codes = [front.at(at) for at in tables(self.model, self.root, _CODES)]
         self.code_of: dict[str, int] = {}
         buffers = enumerate(tables(self.model, self.root, _BUFFERS))
-        self.buffers = [front.table((0, 8, 8), {}) if i in self.emptied else front.at(at) for i, at in buffers]
+        self.buffers = [front.table(BUFFER, {}) if i in self.emptied else front.at(at) for i, at in buffers]
         self.written: dict[int, int] = {}
         loops = [step.loop for step in self.program.steps if step.loop is not None]
         kept = sum(len(tables(self.model, other, _TENSORS)) for other in self.others)
@@ -324,7 +324,7 @@ class _Writer:
             first = zeros[0]
             points = [struct.unpack_from("<q", self.model, first + 8 * i)[0] for i in range(low, high)]
             changed[_ZERO_POINTS] = self.front.long_numbers(points)
-        return {_QUANTIZATION: self.front.table(_QUANTISED, changed, old)}
+        return {_QUANTIZATION: self.front.table(QUANTISATION, changed, old)}
 
     def _place_parts(self) -> None:
         """Puts parts of constants where constants stood that nothing reads any more, as far as they fit there."""
@@ -350,7 +350,7 @@ class _Writer:
                     break
 
     def _buffer(self, data: int) -> int:
-        self.buffers.append(self.front.table((0, 8, 8), {_DATA: data}))
+        self.buffers.append(self.front.table(BUFFER, {_DATA: data}))
         return len(self.buffers) - 1
 
     def _operator(self, step: TfliteStep, number: dict[int, int], subgraph: int, *, anew: bool = False) -> int:
@@ -374,7 +374,7 @@ class _Writer:
         number, version, options = _ADDED[step.kind]
         if step.kind not in self.code_of:
             self.code_of[step.kind] = len(self.codes)
-            self.codes.append(self.front.table(_CODE, {0: min(number, _LARGE_CODE), 2: version, 3: number}))
+            self.codes.append(self.front.table(CODE, {0: min(number, _LARGE_CODE), 2: version, 3: number}))
         code = {_OPCODE: self.code_of[step.kind]}
         if not options:
             return code

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from resolvers import resolver
+from shares import few_first
 
 from modelplan.outputs.firmware.kernels_guard import guard_of
 from modelplan.outputs.firmware.tflm_sources import model_header, model_source
@@ -34,6 +35,10 @@ S3 = "".join(
 LIBRARIES = {"reference": "", "cmsis-nn": CMSIS_NN, "esp-nn": ESP_NN + S3, "esp-nn-generic": ESP_NN}
 #: What the compiler says of a processor for each path of CMSIS-NN.
 PROCESSORS = {"cmsis-c": (), "cmsis-dsp": ("-D__ARM_FEATURE_DSP=1",), "cmsis-mve": ("-D__ARM_FEATURE_MVE=3",)}
+#: Names that a file is written for.
+GUARDED = ("reference", "cmsis-nn", *PROCESSORS, "esp-nn", "esp-nn@all", "esp-nn-generic")
+#: What leaves out of a program what nothing calls.
+DISCARDING = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
 MAIN = '#include "net.h"\nint main() { net::OpResolver all; return net::AddOps(all) + (net::kModel[0] == 0) * 0; }\n'
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
@@ -99,19 +104,26 @@ def starts(folder: Path, parts: Path, library: str, *words: str) -> bool:
     return done.returncode == 0 and subprocess.run([str(folder / "program")], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("discarding", [(), ("-O2", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")])
-@pytest.mark.parametrize("kernels", ["reference", "cmsis-nn", *PROCESSORS, "esp-nn", "esp-nn@all", "esp-nn-generic"])
+@pytest.mark.parametrize("discarding", few_first([(), ("-O2", *DISCARDING)]))
+@pytest.mark.parametrize("kernels", GUARDED)
 def test_only_the_library_that_a_file_is_for_starts(
     kernels: str, discarding: tuple[str, ...], kws: FileModel, parts: Callable[..., Path], tmp_path: Path
 ) -> None:
     written(tmp_path, kws, kernels)
-    right = library_of(kernels)
-    processor = PROCESSORS.get(kernels, ())
-    assert compiled(tmp_path, "main.cc", *discarding, *processor).returncode == 0
+    assert compiled(tmp_path, "main.cc", *discarding, *PROCESSORS.get(kernels, ())).returncode == 0
     found = {name for name in LIBRARIES if starts(tmp_path, parts(*discarding), name, *discarding)}
-    assert found == {right}
-    wrong = next(name for name in LIBRARIES if name != right)
-    assert compiled(tmp_path, "main.cc", *processor, "-DMODELPLAN_KERNELS_CHECKED").returncode == 0
+    assert found == {library_of(kernels)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernels", GUARDED)
+def test_who_says_that_the_kernels_were_checked_is_believed(
+    kernels: str, kws: FileModel, parts: Callable[..., Path], tmp_path: Path
+) -> None:
+    written(tmp_path, kws, kernels)
+    wrong = next(name for name in LIBRARIES if name != library_of(kernels))
+    words = (*PROCESSORS.get(kernels, ()), "-DMODELPLAN_KERNELS_CHECKED")
+    assert compiled(tmp_path, "main.cc", *words).returncode == 0
     assert starts(tmp_path, parts(), wrong)
 
 

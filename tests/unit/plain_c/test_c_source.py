@@ -29,7 +29,9 @@ def tables(source: str) -> Counter[tuple[str, str]]:
     return Counter((f"{ctype}{extent}", re.sub(r"\s", "", body)) for ctype, extent, body in found)
 
 
-@pytest.mark.parametrize(("name", "pushed"), [("ds_cnn_kws", False), ("resnet8", True)])
+@pytest.mark.parametrize(
+    ("name", "pushed"), [("ds_cnn_kws", False), pytest.param("resnet8", True, marks=pytest.mark.slow)]
+)
 def test_no_table_stands_twice(name: str, pushed: bool) -> None:
     found = tables(fitted(MODELS / f"{name}.tflite", pushed=pushed).files.source)
     assert len(found) > 20

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shares import few_first
 
 from modelplan import FitCRequest, fit_c
 from modelplan.cli import main
@@ -29,7 +30,7 @@ def sources(ladder: CLadder) -> set[str]:
     return {kernel.source for operator in ladder.chosen.operators.values() for kernel in operator.kernels}
 
 
-@pytest.mark.parametrize("model", ["ds_cnn_kws", "resnet8"])
+@pytest.mark.parametrize("model", few_first(["ds_cnn_kws", "resnet8"]))
 def test_counts_are_expected_within_an_eighth(model: str) -> None:
     with (ROOT / "tests" / "golden" / "instructions.csv").open() as file:
         counted = {(row["model"], row["core"]): int(row["instructions"]) for row in csv.DictReader(file)}
@@ -71,6 +72,7 @@ def test_a_budget_buys_working_memory_for_faster_kernels() -> None:
     assert tight.chosen.ram <= least.chosen.ram
 
 
+@pytest.mark.slow
 def test_parts_are_not_taken_for_less_ram_than_they_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladders, "_LITTLE_TIME", 0.01)  # less than parts cost here
     ladder = fitted(kernels="cmsis-mve", time_per_ram=1.0)

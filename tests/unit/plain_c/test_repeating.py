@@ -49,6 +49,7 @@ def test_the_first_map_of_a_u_net_is_made_again() -> None:
     assert len(computed) > len(set(computed))
 
 
+@pytest.mark.slow
 def test_nothing_runs_again_that_nobody_asked_for_or_that_saves_little() -> None:
     ladder = fit_c(asked(without=frozenset({"maps", "overlaps", "parts", "again"})))
     assert [rung.name for rung in ladder.rungs] == ["rows"]
@@ -56,6 +57,7 @@ def test_nothing_runs_again_that_nobody_asked_for_or_that_saves_little() -> None
     assert "again" not in [rung.name for rung in resnet.rungs]
 
 
+@pytest.mark.slow
 def test_more_runs_again_where_more_work_may_be_added() -> None:
     without = frozenset({"maps", "overlaps", "rows", "parts", "tiles"})
     more = fit_c(asked(max_macs=0.2, without=without)).chosen

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from c_plans import random_stages
 from random_cnns import branched_cnn, deep_cnn, random_cnn
-from shares import share
+from shares import few_first, share
 
 from modelplan.formats import load_model
 from modelplan.plain_c.c_model import CModel
@@ -21,7 +21,7 @@ from modelplan.runtimes.tflm.file import load_tflite
 FAR, MODELS = 1 << 60, Path(__file__).parents[3] / "models"
 
 
-@pytest.mark.parametrize("draw", [random_cnn, branched_cnn, deep_cnn])
+@pytest.mark.parametrize("draw", few_first([random_cnn, branched_cnn, deep_cnn]))
 def test_no_stage_needs_more_than_its_plan(draw: object, tmp_path: Path) -> None:
     for seed in range(share(80)):
         path = tmp_path / "net.tflite"
@@ -36,7 +36,7 @@ def test_no_stage_needs_more_than_its_plan(draw: object, tmp_path: Path) -> None
         assert max(loads) <= program.nbytes, (seed, loads)
 
 
-@pytest.mark.parametrize("name", ["inception_like", "mobilenet_v2_like", "autoencoder"])
+@pytest.mark.parametrize("name", few_first(["autoencoder", "mobilenet_v2_like", "inception_like"], 2))
 def test_rows_are_parted_only_in_stages_that_need_it(name: str) -> None:
     path = str(MODELS / f"{name}.tflite")
     model = CModel(load_model(path), load_tflite(path))

@@ -165,6 +165,7 @@ def test_data_that_is_no_plan_is_refused(change: Callable[[dict[str, Any]], obje
     assert fault in verdict.details
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_no_data_is_believed(form: str) -> None:
     model, files = written(form)

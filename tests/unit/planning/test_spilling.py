@@ -35,7 +35,7 @@ def test_the_exact_program_equals_its_slow_twin() -> None:
     assert solved > 30
 
 
-@pytest.mark.parametrize(("method", "seeds"), [("greedy", 120), ("exact", 50)])
+@pytest.mark.parametrize(("method", "seeds"), [("greedy", 120), pytest.param("exact", 50, marks=pytest.mark.slow)])
 def test_every_layout_is_safe_and_takes_what_it_promises(method: str, seeds: int) -> None:
     made = 0
     for seed in range(seeds):

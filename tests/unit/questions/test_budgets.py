@@ -137,6 +137,7 @@ def test_the_defaults_of_the_nearest_file_count(tmp_path: Path, name: str) -> No
         project_defaults(deep)
 
 
+@pytest.mark.slow
 def test_every_command_reads_the_defaults_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

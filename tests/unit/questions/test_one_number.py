@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
+from shares import few_first
 
 from modelplan import FitRequest, fit
 from modelplan.answers.drawing import of_plan
@@ -28,7 +29,7 @@ MODELS = [
 ]
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=few_first(MODELS))
 def model(request: pytest.FixtureRequest, models: Path) -> Path:
     return models / f"{request.param}.tflite"
 
@@ -105,7 +106,7 @@ def session_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("session_cache")
-@pytest.mark.parametrize("seconds", [0, 60])
+@pytest.mark.parametrize("seconds", few_first([0, 60]))
 def test_every_command_prints_what_a_session_takes(models: Path, tmp_path: Path, seconds: int) -> None:
     path, how = models / "unet_small.onnx", ("--measure", seconds)
     needed = analyze(AnalyzeRequest(str(path), measure=seconds)).requirement

@@ -160,6 +160,7 @@ def test_models_are_checked_against_a_saved_layout(
         modelplan.check_layout(replace(larger, growth="100"))
 
 
+@pytest.mark.slow
 def test_fit_answers_what_the_command_writes(kws: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out.tflite")
     request = modelplan.FitRequest(kws, without=frozenset({"split"}), seed=1)
@@ -186,6 +187,7 @@ def test_fit_of_an_onnx_file_refuses_a_step_that_there_is_not(models: Path) -> N
         modelplan.fit_onnx(modelplan.FitOnnxRequest(str(models / "resnet8.onnx"), without=frozenset({"views"})))
 
 
+@pytest.mark.slow
 def test_models_share_memory_as_the_command_writes(kws: str, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"a": kws, "b": str(models / "resnet8.tflite")}
     shared = modelplan.share_memory(modelplan.ShareRequest(files, in_turn=(("all",),)))

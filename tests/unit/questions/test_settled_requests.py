@@ -90,10 +90,11 @@ def test_help_explains_every_field_of_a_request() -> None:
     ],
 )
 def test_an_answer_shows_itself_on_one_screen(answer: Callable[[], object]) -> None:
-    shown = repr(answer())
+    said = answer()
+    shown = repr(said)
     assert 80 < len(shown) < 4000
     assert shown.count("\n") < 50
-    assert type(answer()).__name__ in shown or "tflite" in shown
+    assert type(said).__name__ in shown or "tflite" in shown
 
 
 def test_a_notebook_gets_number_peak_and_map() -> None:

@@ -76,6 +76,7 @@ def test_a_file_larger_than_the_flash_fits_nowhere() -> None:
     assert (row.fits, row.flash) == (False, 64 * 1024)
 
 
+@pytest.mark.slow
 def test_the_least_change_that_fits_is_one_that_fit_finds() -> None:
     request = AnalyzeRequest(KWS)
     verdicts = modelplan.target_verdicts(request, "samd21x17,samd21x18,samd21x16,stm32f373xb")

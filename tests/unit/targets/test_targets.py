@@ -45,9 +45,9 @@ def lacking(row: Device) -> list[str]:
     return [name for name, said in named.items() if not said]
 
 
-@pytest.mark.parametrize("row", [*DEVICES.values(), *CHIPS.values()], ids=lambda row: row.name)
-def test_every_row_says_all_of_its_device(row: Device) -> None:
-    assert lacking(row) == []
+def test_every_row_says_all_of_its_device() -> None:
+    rows = (*DEVICES.values(), *CHIPS.values())
+    assert {row.name: found for row in rows if (found := lacking(row))} == {}
 
 
 def test_an_empty_row_is_told_what_it_lacks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from modelplan.formats.tflite.tflite_file import TensorScales
@@ -41,6 +42,12 @@ def same_shape(p: Preparation, operand: Operand, other: Operand) -> None:
         operand.shape == other.shape,
         f"shapes {list(operand.shape)} and {list(other.shape)}; its kernel takes equal ones",
     )
+
+
+def shaped(p: Preparation, result: Operand, wanted: Sequence[int] | None) -> None:
+    """Requires an output of the shape that the kernel gives; any where that is not known."""
+    found, given = list(result.shape), list(wanted or ())
+    p.require(wanted is None or found == given, f"an output of shape {found}; its kernel gives {given}")
 
 
 def scaled(p: Preparation, operand: Operand, what: str) -> TensorScales | None:

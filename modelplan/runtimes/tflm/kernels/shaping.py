@@ -11,6 +11,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
     same_scales,
     same_shape,
     same_types,
+    shaped,
     zero_point,
 )
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation
@@ -53,7 +54,7 @@ def _expand_dims(p: Preparation) -> None:
     place = values[0] if values[0] >= 0 else source.rank + 1 + values[0]
     p.require(0 <= place <= source.rank, f"axis {values[0]} for an input of {source.rank} dimensions")
     wanted = (*source.shape[:place], 1, *source.shape[place:])
-    p.require(result.shape == wanted, f"an output of shape {list(result.shape)}; its kernel gives {list(wanted)}")
+    shaped(p, result, wanted)
 
 
 def _transpose(p: Preparation) -> None:
@@ -91,7 +92,7 @@ def _require_padded(p: Preparation, source: Operand, amounts: Operand, result: O
         return
     pairs = zip(source.shape, values[::2], values[1::2], strict=False)
     wanted = tuple(extent + before + after for extent, before, after in pairs)
-    p.require(result.shape == wanted, f"an output of shape {list(result.shape)}; its kernel gives {list(wanted)}")
+    shaped(p, result, wanted)
 
 
 def _mirror_pad(p: Preparation) -> None:
@@ -138,8 +139,7 @@ def _require_sliced(p: Preparation, source: Operand, bounds: list[Operand]) -> N
         count = _sliced(p, axis, extent, (begins[axis], ends[axis], strides[axis]))
         if not p.call.number("shrink_axis_mask") >> axis & 1:
             wanted.append(count)
-    shape = p.call.output().shape
-    p.require(shape == tuple(wanted), f"an output of shape {list(shape)}; its kernel gives {wanted}")
+    shaped(p, p.call.output(), wanted)
 
 
 def _sliced(p: Preparation, axis: int, extent: int, bounds: tuple[int, int, int]) -> int:
@@ -309,10 +309,7 @@ def _broadcast_to(p: Preparation) -> None:
     ending = result.shape[result.rank - source.rank :]
     fits = all(a in (1, b) for a, b in zip(source.shape, ending, strict=True))
     p.require(fits, f"an input of shape {list(source.shape)} for an output of {list(result.shape)}")
-    values = shape.integers()
-    p.require(
-        values is None or values == result.shape, f"an output of shape {list(result.shape)}; its kernel gives {values}"
-    )
+    shaped(p, result, shape.integers())
 
 
 def _fill(p: Preparation) -> None:
@@ -322,10 +319,7 @@ def _fill(p: Preparation) -> None:
     constant(p, shape, "the shape")
     rank_between(p, shape, "input 0", 1, 1)
     p.require(shape.dim(0) == result.rank, f"a shape of {shape.dim(0)} extents for {result.rank} dimensions")
-    values = shape.integers()
-    p.require(
-        values is None or values == result.shape, f"an output of shape {list(result.shape)}; its kernel gives {values}"
-    )
+    shaped(p, result, shape.integers())
 
 
 def _dynamic_update_slice(p: Preparation) -> None:

@@ -10,6 +10,7 @@ from modelplan.runtimes.tflm.kernels.checks import (
     same_scales,
     same_types,
     scaled,
+    shaped,
     zero_point,
     zero_points,
 )
@@ -352,9 +353,7 @@ def require_lstm_shapes(p: Preparation, source: Operand, state: Operand, cell: O
     p.require(
         state.elements == cell.elements == batch * units, f"states of {state.elements} and {cell.elements} values"
     )
-    result = p.call.output().shape
-    wanted_result = (*source.shape[:2], units)
-    p.require(result == wanted_result, f"an output of shape {list(result)}; its kernel gives {list(wanted_result)}")
+    shaped(p, p.call.output(), (*source.shape[:2], units))
     return batch, units
 
 
