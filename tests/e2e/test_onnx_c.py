@@ -332,6 +332,16 @@ def test_a_self_test_of_codes_passes(tmp_path: Path) -> None:
     assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout == "PASS: 3 runs\n"
 
 
+def test_forms_that_fit_are_named_with_their_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, out = str(MODELS / "quantised" / "resnet8_int8.onnx"), str(tmp_path / "net.c")
+    assert main(["fit", model, "--runtime", "c", "--budget", "9500", "-o", out]) == 1
+    said = capsys.readouterr().out
+    named = [line.split()[1:] for line in said.splitlines() if line.startswith("    modelplan fit")]
+    assert [("--interface" in words, "--layout" in words) for words in named] == [(False, True), (True, True)]
+    assert main(named[1]) == 0
+    assert re.search(r"^  RAM .*\(9,\d{3} B\)", capsys.readouterr().out, re.MULTILINE)
+
+
 def test_all_nodes_without_c_are_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     extents = [word for name in ("batch=1", "sequence=4", "past_sequence=4") for word in ("--dim", name)]
     model = str(MODELS / "decoder_kv.onnx")
