@@ -97,15 +97,22 @@ def kernel_name(source: str, variant: str) -> str:
     return f"{source}_{variant}"
 
 
+def _file(source: str, variant: str) -> Path:
+    """The file of a source.
+
+    A variant may have one of its own, or those of floats together, or those that differ in how they round or in the
+    type of their results.
+    """
+    whole = variant.partition("_to_")[0]
+    alike = "float" if variant.startswith("float") else whole.removesuffix("_even")
+    names = (f"{source}_{name}" for name in (variant, whole, alike))
+    return next(path for path in (_FOLDER / f"{name}.c" for name in (*names, source)) if path.exists())
+
+
 @cache
 def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
-    """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT".
-
-    A variant may have a file of its own, or those of floats together.
-    """
-    names = (f"{source}_{variant}", *([f"{source}_float"] if variant.startswith("float") else []), source)
-    file = next(path for path in (_FOLDER / f"{name}.c" for name in names) if path.exists())
-    text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), file.read_text())
+    """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
+    text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), _file(source, variant).read_text())
     words = _words(variant)
     text = _with_words(text, words)
     uses: tuple[str, ...] = ()
@@ -161,7 +168,8 @@ def kernels_checksum() -> str:
 
 def _guarded_name(source: str, variant: str) -> str:
     """What a source is called among those of all files."""
-    return kernel_name(source, variant) if "VARIANT" in (_FOLDER / f"{source}.c").read_text() else source
+    file = _file(source, variant)
+    return kernel_name(source, variant) if file.stem != source or "VARIANT" in file.read_text() else source
 
 
 def all_sources(kernels: Iterable[tuple[str, str]]) -> list[str]:

@@ -15,7 +15,7 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.questions.alternatives import carried_offsets, load_file, unmodified_requirement
-from modelplan.questions.c_fitting import FitCRequest, fit_c
+from modelplan.questions.c_fitting import FitCRequest, fit_c, is_onnx
 from modelplan.questions.explaining.changes import CHANGES, TriedChange
 from modelplan.questions.explaining.plain_c import CChange
 from modelplan.questions.explaining.quick_ways import at_the_peak, c_search, searches
@@ -140,13 +140,16 @@ def forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> tuple[CWay, 
 
 
 def _forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> Iterator[CWay]:
-    own, converts = CChange(request.interface, request.pushed), bool(outer_conversions(load_model(request.path)).inner)
+    own, onnx = CChange(request.interface, request.pushed), is_onnx(request.path)
+    converts = onnx or bool(outer_conversions(load_model(request.path)).inner)
     tried = [(replace(request, kernels=C.kernels), own, "portable kernels")] if request.kernels != C.kernels else []
     for form, cost in _C_FORMS:
         if form.interface != own.interface and (own.interface != CChange().interface or not converts):
             continue  # with the ends that were asked for, or those that the model has
         if form != own and form.pushed >= own.pushed:
-            tried.append((replace(request, interface=form.interface, pushed=form.pushed), form, cost))
+            layout = "nhwc" if onnx and form.pushed and not request.layout else request.layout  # as rows are
+            changed = replace(request, interface=form.interface, pushed=form.pushed, layout=layout)
+            tried.append((changed, form, cost))
     for other, form, cost in tried:
         try:
             rung = fit_c(other).chosen
@@ -154,6 +157,7 @@ def _forms_that_fit(request: FitCRequest, given: tuple[str, ...]) -> Iterator[CW
             continue  # the model has no such form
         if rung is not None:
             kernels = () if other.kernels == C.kernels else ("--kernels", other.kernels)
-            words = ("modelplan", "fit", request.path, "--runtime", C.name, *given, *kernels, *form.words)
+            layouts = () if other.layout == request.layout else ("--layout", other.layout)
+            words = ("modelplan", "fit", request.path, "--runtime", C.name, *given, *kernels, *form.words, *layouts)
             command = shlex.join((*words, "--budget", str(request.budget), "-o", request.output))
             yield CWay(rung.ram, cost, command)

@@ -19,6 +19,7 @@ from instruction_counting import (
     missing_programs,
     outputs_here,
 )
+from onnx_c_nodes import drawn, together
 from shares import sample, share
 from standalone_c import WARNINGS, apart, c_operators
 
@@ -30,15 +31,17 @@ ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "instructions.csv"
 #: The release of the compiler by which the counts in GOLDEN are.
 RELEASE = "12.2"
-MODELS = ("ds_cnn_kws", "mobilenet_v2_like", "resnet8")
+MODELS = ("ds_cnn_kws.tflite", "mobilenet_v2_like.tflite", "resnet8.tflite", "quantised/resnet8_int8.onnx")
 COUNTED = [(model, core) for model in MODELS for core in ("cortex-m4", "cortex-m55")]
-COUNTED += [("ds_cnn_kws", "cortex-m3"), ("ds_cnn_kws", "cortex-m0plus")]
+COUNTED += [(model, core) for model in (MODELS[0], MODELS[-1]) for core in ("cortex-m3", "cortex-m0plus")]
 MOST_CHANGE = 0.02
 LEVELS = ("-O2", "-Os", "-O3")
 ALL_CORES = {**CORES, "rv32imc": RISC_V}
 #: Kernels that are written for instructions of some cores, and some that are not.
 KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D", "CONCATENATION", "PAD", "ADD", "SUB")
 COPIES = share(60)
+#: The same of .onnx files, whose sums of codes are rounded otherwise.
+CODED = ("convolution", "product", "flattened", "residual")
 
 
 class Wide(Drawn):
@@ -52,7 +55,8 @@ pytestmark = pytest.mark.skipif(bool(missing_programs()), reason=f"needs {', '.j
 
 @cache
 def fitted(model: str) -> CFiles:
-    rung = fit_c(FitCRequest(str(ROOT / "models" / f"{model}.tflite"), output="net.c")).chosen
+    interface = "int8" if model.endswith(".onnx") else "as-is"
+    rung = fit_c(FitCRequest(str(ROOT / "models" / model), output="net.c", interface=interface)).chosen
     assert rung is not None
     return rung.files
 
@@ -67,6 +71,13 @@ def require(core: str) -> None:
     missing = missing_programs(RISC_V_PROGRAMS) if ALL_CORES[core] is RISC_V else []
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
+
+
+def require_equal(folder: Path, files: CFiles, core: str) -> None:
+    """Compares the outputs on a core with those on this machine."""
+    wanted = outputs_here(folder, files.source, files.header)
+    for level in levels(core):
+        assert counted(folder, files.source, files.header, ALL_CORES[core], level).outputs == wanted, level
 
 
 def recorded() -> dict[tuple[str, str], int]:
@@ -100,13 +111,21 @@ def test_instructions_are_those_that_were_recorded(tmp_path: Path, pytestconfig:
 def test_networks_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
     require(core)
     for model in MODELS:
-        files = fitted(model)
-        wanted = outputs_here(tmp_path, files.source, files.header)
-        for level in levels(core):
-            assert counted(tmp_path, files.source, files.header, ALL_CORES[core], level).outputs == wanted, (
-                model,
-                level,
-            )
+        require_equal(tmp_path, fitted(model), core)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ALL_CORES)
+def test_nodes_on_codes_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    require(core)
+    for kind in CODED:
+        seeds = range(1, 4 * COPIES, 4)  # with signs, in QLinear operators
+        together([drawn(kind, seed, tmp_path, coded=True)[0] for seed in seeds], tmp_path / "together.onnx")
+        request = FitCRequest(str(tmp_path / "together.onnx"), output="net.c", interface="int8")
+        rung = fit_c(request).chosen
+        assert rung is not None
+        require_equal(tmp_path, rung.files, core)
 
 
 @pytest.mark.slow
@@ -118,9 +137,7 @@ def test_kernels_give_on_a_core_what_they_give_here(core: str, tmp_path: Path) -
     model = read_tflite(batch(whole), "net.tflite")
     operators = c_operators(model)
     files = c_files(model, operators, apart(model, operators), CNames("net", "net.h"))
-    wanted = outputs_here(tmp_path, files.source, files.header)
+    require_equal(tmp_path, files, core)
     of = ALL_CORES[core]
-    for level in levels(core):
-        assert counted(tmp_path, files.source, files.header, of, level).outputs == wanted, level
     compiler = [f"{of.tools}-gcc", *of.flags, *of.library, *WARNINGS, LEVELS[0], "-c", "net.c", "-o", "net.o"]
     subprocess.run(compiler, cwd=tmp_path, check=True)

@@ -332,6 +332,16 @@ def test_a_self_test_of_codes_passes(tmp_path: Path) -> None:
     assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout == "PASS: 3 runs\n"
 
 
+def test_forms_that_fit_are_named_with_their_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, out = str(MODELS / "quantised" / "resnet8_int8.onnx"), str(tmp_path / "net.c")
+    assert main(["fit", model, "--runtime", "c", "--budget", "9500", "-o", out]) == 1
+    said = capsys.readouterr().out
+    named = [line.split()[1:] for line in said.splitlines() if line.startswith("    modelplan fit")]
+    assert [("--interface" in words, "--layout" in words) for words in named] == [(False, True), (True, True)]
+    assert main(named[1]) == 0
+    assert re.search(r"^  RAM .*\(9,\d{3} B\)", capsys.readouterr().out, re.MULTILINE)
+
+
 def test_all_nodes_without_c_are_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     extents = [word for name in ("batch=1", "sequence=4", "past_sequence=4") for word in ("--dim", name)]
     model = str(MODELS / "decoder_kv.onnx")
@@ -371,27 +381,34 @@ def test_the_order_of_axes_stands_in_the_header(tmp_path: Path) -> None:
     assert "input [1, 32, 32, 3] float32" in last
 
 
-def test_a_product_with_a_float_rounds_as_float32_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("-DROUND_IN_INTEGERS",), ("-O3", "-ffast-math", "-march=native")])
+def test_a_product_with_a_float_rounds_as_float32_does(more: tuple[str, ...], tmp_path: Path) -> None:
     draw = np.random.default_rng(7)
     sums = np.concatenate([draw.integers(-(2**31), 2**31, 4000), draw.integers(-5000, 5000, 4000)]).astype(np.int32)
     scales = (10 ** draw.uniform(-9, 0, 8000)).astype(np.float32)
     scales[::5] = np.float32(2.0) ** draw.integers(-20, 0, 1600)  # where halves are met
-    product = sums.astype(np.float32) * scales
-    inside = np.abs(product) < 2**30
-    pairs = [(int(s), *single_multiplier(float(f))) for s, f in zip(sums[inside], scales[inside], strict=True)]
+    scales[::50] = 0
+    product = np.rint(sums.astype(np.float32) * scales)
+    pairs = [(int(s), *single_multiplier(float(f))) for s, f in zip(sums, scales, strict=True)]
     rows = ",\n".join(f"{{{s if s != -(2**31) else '-2147483647 - 1'}, {m}, {e}}}" for s, m, e in pairs)
     text = "\n".join(all_sources([("conv_2d", "int8_even")]))
     program = tmp_path / "even.c"
     program.write_text(
-        "#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
+        "#include <float.h>\n#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
         f"{text}\nstatic const int32_t rows[][3] = {{{rows}}};\n"
         "int main(void)\n{\n    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {\n"
-        '        printf("%ld\\n", (long)rescale_even(rows[i][0], rows[i][1], rows[i][2]));\n    }\n    return 0;\n}\n'
+        "        const int32_t *of = rows[i];\n"
+        "        const int32_t code = scaled_int8_even((int32_t)((uint32_t)of[0] - 9u), 9, of[1], of[2], 3);\n"
+        '        printf("%ld %ld\\n", (long)rescale_even(of[0], of[1], of[2]), (long)clamp(code, -128, 127));\n'
+        "    }\n    return 0;\n}\n"
     )
-    flags = ("-std=c99", "-O1", "-w", "-fsanitize=undefined", "-fno-sanitize-recover=all")
-    subprocess.run(["cc", *flags, str(program), "-o", str(tmp_path / "even")], check=True)
+    flags = ("-std=c99", "-O1", "-w", *more, "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    subprocess.run(["cc", *flags, str(program), "-lm", "-o", str(tmp_path / "even")], check=True)
     printed = subprocess.run([str(tmp_path / "even")], capture_output=True, text=True, check=True).stdout
-    assert [int(line) for line in printed.split()] == [int(n) for n in np.rint(product[inside])]
+    inside = np.abs(product) < 2**30
+    found = np.array([line.split() for line in printed.splitlines()], np.int64)
+    assert found[inside, 0].tolist() == product[inside].astype(np.int64).tolist()
+    assert found[:, 1].tolist() == np.clip(product + 3, -128, 127).astype(np.int64).tolist()
 
 
 _CODED_MAIN = """

@@ -1,6 +1,6 @@
 /* uses: several, dot_VARIANT */
 /* The same where all n elements are `value`: taps that lie beside the map. */
-static void constant_dot_int8(int32_t value, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels,
+static void constant_dot_VARIANT(int32_t value, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels,
                               int32_t *sums)
 {
     for (int32_t k = 0; k < channels; k++) {
@@ -15,7 +15,7 @@ static void constant_dot_int8(int32_t value, const int8_t *weights, int32_t pitc
 #else
 #if defined(IN_PAIRS)
         for (; end - w >= 4; w += 4) {
-            a = dot_int8_four(a, 0x00010001, 0x00010001, w);
+            a = dot_VARIANT_four(a, 0x00010001, 0x00010001, w);
         }
 #endif
         for (; w < end; w++) {

@@ -1,7 +1,7 @@
 /* uses: several */
 #if defined(IN_PAIRS)
 /* Elements 0 and 2 of four as numbers of 16 bits, and elements 1 and 3. */
-WITHIN void dot_int8_pairs(const int8_t *in, int32_t *even, int32_t *odd)
+WITHIN void dot_VARIANT_pairs(const int8_t *in, int32_t *even, int32_t *odd)
 {
     __asm__("ldr %1, %2\n\t"
             "sxtb16 %0, %1\n\t"
@@ -11,7 +11,7 @@ WITHIN void dot_int8_pairs(const int8_t *in, int32_t *even, int32_t *odd)
 }
 
 /* A sum and the products of such pairs with four weights. */
-WITHIN int32_t dot_int8_four(int32_t sum, int32_t even, int32_t odd, const int8_t *weights)
+WITHIN int32_t dot_VARIANT_four(int32_t sum, int32_t even, int32_t odd, const int8_t *weights)
 {
     int32_t first;
     int32_t second;
@@ -29,7 +29,7 @@ WITHIN int32_t dot_int8_four(int32_t sum, int32_t even, int32_t odd, const int8_
 /* Adds the products of n elements with the weights of `channels` channels, 4 at most, to their sums. */
 /* There are always four sums; those of channels that are not there become any number. */
 #if defined(__ARM_FEATURE_MVE) || defined(IN_PAIRS)
-APART void dot_int8(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels, int32_t *sums)
+APART void dot_VARIANT(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels, int32_t *sums)
 {
     const int32_t second = channels > 1 ? pitch : 0;
     const int32_t third = channels > 2 ? 2 * pitch : 0;
@@ -61,11 +61,11 @@ APART void dot_int8(const int8_t *in, const int8_t *weights, int32_t pitch, int3
     while (in < fours) {
         int32_t even;
         int32_t odd;
-        dot_int8_pairs(in, &even, &odd);
-        a = dot_int8_four(a, even, odd, weights);
-        b = dot_int8_four(b, even, odd, weights + second);
-        c = dot_int8_four(c, even, odd, weights + third);
-        d = dot_int8_four(d, even, odd, weights + fourth);
+        dot_VARIANT_pairs(in, &even, &odd);
+        a = dot_VARIANT_four(a, even, odd, weights);
+        b = dot_VARIANT_four(b, even, odd, weights + second);
+        c = dot_VARIANT_four(c, even, odd, weights + third);
+        d = dot_VARIANT_four(d, even, odd, weights + fourth);
         in += 4;
         weights += 4;
     }
@@ -86,7 +86,7 @@ APART void dot_int8(const int8_t *in, const int8_t *weights, int32_t pitch, int3
 }
 #elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 /* Two channels: for four the core has too few registers. */
-APART void dot_int8_two(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t *sums)
+APART void dot_VARIANT_two(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t *sums)
 {
     int32_t a = sums[0];
     int32_t b = sums[1];
@@ -99,15 +99,15 @@ APART void dot_int8_two(const int8_t *in, const int8_t *weights, int32_t pitch, 
     sums[1] = b;
 }
 
-APART void dot_int8(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels, int32_t *sums)
+APART void dot_VARIANT(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels, int32_t *sums)
 {
-    dot_int8_two(in, weights, channels > 1 ? pitch : 0, n, sums);
+    dot_VARIANT_two(in, weights, channels > 1 ? pitch : 0, n, sums);
     if (channels > 2) {
-        dot_int8_two(in, weights + 2 * pitch, channels > 3 ? pitch : 0, n, sums + 2);
+        dot_VARIANT_two(in, weights + 2 * pitch, channels > 3 ? pitch : 0, n, sums + 2);
     }
 }
 #else
-APART void dot_int8(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels, int32_t *sums)
+APART void dot_VARIANT(const int8_t *in, const int8_t *weights, int32_t pitch, int32_t n, int32_t channels, int32_t *sums)
 {
     const int8_t *w1 = weights + (channels > 1 ? pitch : 0);
     const int8_t *w2 = weights + (channels > 2 ? 2 * pitch : 0);

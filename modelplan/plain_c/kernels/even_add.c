@@ -1,4 +1,4 @@
-/* uses: clamp */
+/* uses: clamp, nearest_even */
 /* Sums of quantised numbers, in float32: offset + a * a_factor + b * b_factor, halves to even numbers. */
 struct even_add_VARIANT_params {
 #include "pair_fields.part"
@@ -18,5 +18,5 @@ static void even_add_VARIANT(const struct even_add_VARIANT_params *p, const elem
                 volatile float sum = p->offset + part;
                 part = (float)(*j + p->code) * p->b_factor;
                 sum = sum + part;
-                *out = (element_t)clamp((int32_t)lrintf(sum) - p->code, p->least, p->most);
+                *out = (element_t)clamp(nearest_even(sum) - p->code, p->least, p->most);
 #include "pair_ends.part"

@@ -1,4 +1,4 @@
-/* uses: clamp */
+/* uses: clamp, nearest_even */
 /* Products of quantised numbers in float32, halves to even numbers. */
 struct even_multiply_VARIANT_params {
 #include "pair_fields.part"
@@ -16,5 +16,5 @@ static void even_multiply_VARIANT(const struct even_multiply_VARIANT_params *p, 
 #include "pair_loops.part"
                 /* volatile: the product is rounded by itself, whatever the compiler fuses */
                 volatile float product = (float)((*i - p->a_zero) * (*j - p->b_zero)) * p->factor;
-                *out = (element_t)clamp((int32_t)lrintf(product + p->zero) - p->code, p->least, p->most);
+                *out = (element_t)clamp(nearest_even(product + p->zero) - p->code, p->least, p->most);
 #include "pair_ends.part"

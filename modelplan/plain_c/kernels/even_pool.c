@@ -1,4 +1,4 @@
-/* uses: window, clamp */
+/* uses: window, clamp, nearest_even */
 /* Means of windows of codes in float32, as codes of another scale; halves to even numbers. */
 struct even_pool_VARIANT_params {
 #include "pool_fields.part"
@@ -27,7 +27,7 @@ static void even_pool_VARIANT(const struct even_pool_VARIANT_params *p, const el
                     }
                 }
                 const float scaled = sum / count / p->out_scale + (float)p->out_zero;
-                *out = (element_t)clamp((int32_t)lrintf(scaled) - p->code, p->least, p->most);
+                *out = (element_t)clamp(nearest_even(scaled) - p->code, p->least, p->most);
                 out++;
             }
         }

@@ -1,4 +1,4 @@
-/* uses: clamp */
+/* uses: clamp, nearest_even */
 /* From floats to integers, halves to even numbers. */
 struct even_quantise_VARIANT_params {
     float scale;
@@ -16,6 +16,6 @@ static void even_quantise_VARIANT(const struct even_quantise_VARIANT_params *p, 
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         const float scaled = in[i] / p->scale;
         const float low = scaled > -1.0e6f ? scaled : -1.0e6f;
-        out[i] = (out_t)clamp((int32_t)lrintf(low < 1.0e6f ? low : 1.0e6f) + p->zero, p->least, p->most);
+        out[i] = (out_t)clamp(nearest_even(low < 1.0e6f ? low : 1.0e6f) + p->zero, p->least, p->most);
     }
 }

@@ -1,4 +1,4 @@
-/* uses: clamp */
+/* uses: clamp, nearest_even */
 /* Shares of exponentials in float32, as codes; halves to even numbers. */
 struct even_softmax_VARIANT_params {
     float steps; /* of codes in 1 */
@@ -28,7 +28,7 @@ static void even_softmax_VARIANT(const struct even_softmax_VARIANT_params *p,
         }
         for (int32_t c = 0; c < p->channels; c++) {
             const float share = q->exponentials[most - in[c]] * p->steps / sum;
-            out[c] = (element_t)clamp((int32_t)lrintf(share) + p->zero, ELEMENT_MIN, ELEMENT_MAX);
+            out[c] = (element_t)clamp(nearest_even(share) + p->zero, ELEMENT_MIN, ELEMENT_MAX);
         }
         in += p->channels;
         out += p->channels;

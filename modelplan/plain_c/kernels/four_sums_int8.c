@@ -1,17 +1,17 @@
 /* uses: several */
 /* The sums of four channels that lie side by side. */
 #if defined(__ARM_FEATURE_MVE)
-struct four_sums_int8 {
+struct four_sums_VARIANT {
     int32x4_t of;
 };
 #else
-struct four_sums_int8 {
+struct four_sums_VARIANT {
     int32_t of[4];
 };
 #endif
 
 /* Adds the products of four elements, each with its weight. */
-WITHIN void add_four_int8(struct four_sums_int8 *sums, const int8_t *in, const int8_t *weights)
+WITHIN void add_four_VARIANT(struct four_sums_VARIANT *sums, const int8_t *in, const int8_t *weights)
 {
 #if defined(__ARM_FEATURE_MVE)
     sums->of = vaddq_s32(sums->of, vmulq_s32(vldrbq_s32(in), vldrbq_s32(weights)));
@@ -42,7 +42,7 @@ WITHIN void add_four_int8(struct four_sums_int8 *sums, const int8_t *in, const i
 }
 
 /* The same where all four are of one element. */
-WITHIN void add_alike_int8(struct four_sums_int8 *sums, const int8_t *in, const int8_t *weights)
+WITHIN void add_alike_VARIANT(struct four_sums_VARIANT *sums, const int8_t *in, const int8_t *weights)
 {
 #if defined(__ARM_FEATURE_MVE)
     sums->of = vmlaq_n_s32(sums->of, vldrbq_s32(weights), *in);
@@ -55,7 +55,7 @@ WITHIN void add_alike_int8(struct four_sums_int8 *sums, const int8_t *in, const 
 #endif
 }
 
-WITHIN void put_sums_int8(const struct four_sums_int8 *sums, int32_t to[4])
+WITHIN void put_sums_VARIANT(const struct four_sums_VARIANT *sums, int32_t to[4])
 {
 #if defined(__ARM_FEATURE_MVE)
     vstrwq_s32(to, sums->of);

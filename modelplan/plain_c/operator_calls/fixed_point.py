@@ -63,11 +63,13 @@ def quantized_multiplier(value: float) -> tuple[int, int]:
 def single_multiplier(value: float) -> tuple[int, int]:
     """A positive float of 32 bits as multiplier * 2 ** shift, the multiplier of 24 bits.
 
+    One that makes 0 of all sums is 0.
+
     >>> single_multiplier(0.75), single_multiplier(0.0)
-    ((12582912, -24), (0, 0))
+    ((12582912, -24), (0, -128))
     """
     fraction, exponent = math.frexp(value)
-    return (int(fraction * 2**24), exponent - 24) if value else (0, 0)
+    return (int(fraction * 2**24), exponent - 24) if value > 2.0**-104 else (0, -128)
 
 
 def high_product(a: int, b: int) -> int:
