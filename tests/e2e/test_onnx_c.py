@@ -381,7 +381,7 @@ def test_the_order_of_axes_stands_in_the_header(tmp_path: Path) -> None:
     assert "input [1, 32, 32, 3] float32" in last
 
 
-@pytest.mark.parametrize("more", [(), ("-DROUND_IN_INTEGERS",), ("-O3", "-ffast-math", "-march=native")])
+@pytest.mark.parametrize("more", [(), ("-DNET_INTEGER",), ("-O3", "-ffast-math", "-march=native")])
 def test_a_product_with_a_float_rounds_as_float32_does(more: tuple[str, ...], tmp_path: Path) -> None:
     draw = np.random.default_rng(7)
     sums = np.concatenate([draw.integers(-(2**31), 2**31, 4000), draw.integers(-5000, 5000, 4000)]).astype(np.int32)

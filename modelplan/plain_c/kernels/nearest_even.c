@@ -1,5 +1,5 @@
 /* uses: inlining */
-#if !defined(ROUND_IN_INTEGERS) && FLT_EVAL_METHOD == 0
+#if !defined(NET_INTEGER) && FLT_EVAL_METHOD == 0
 #if defined(__arm__) && defined(__ARM_FP) && defined(__ARM_FEATURE_SAT) && defined(__GNUC__)
 #if (__ARM_FP & 4) != 0
 #define ROUND_BY_INSTRUCTION
