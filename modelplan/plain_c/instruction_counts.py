@@ -90,12 +90,21 @@ _MOVED, _OTHER, _STEP = CallWork(30, 0.9), CallWork(60, 50, 4), 40
 
 
 def expected_instructions(program: CProgram, operators: Mapping[int, COperator]) -> int | None:
-    """The instructions of one run of a plan; None where nothing is known of its kernels."""
+    """The instructions of one run of a plan, a rough guess for kernels that were not counted; None for ESP-NN."""
     if program.kernels not in CORES:
         return None
     counts = _Counts(operators, CORES[program.kernels][1])
     steps = [step for stage in program.stages for step in stage.steps]
     return round(sum(_STEP + counts.of(step) for step in steps))
+
+
+def are_counted(program: CProgram, operators: Mapping[int, COperator]) -> bool:
+    """Whether all kernels of a plan that have weights were counted: they take nearly all instructions."""
+    if program.kernels not in CORES:
+        return False
+    kernels = (kernel for operator in operators.values() for kernel in operator.kernels)
+    weighted = (kernel for kernel in kernels if isinstance(kernel.parameters.get("weights"), ConstTable))
+    return all(kernel_name(kernel.source, kernel.variant) in CORES[program.kernels][1] for kernel in weighted)
 
 
 def faster_of(

@@ -14,7 +14,7 @@ from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.plain_c import C_RUNGS, TIME_PER_RAM
 from modelplan.plain_c.c_model import CModel
-from modelplan.plain_c.instruction_counts import expected_instructions
+from modelplan.plain_c.instruction_counts import are_counted, expected_instructions
 from modelplan.plain_c.kernel_records import COperator
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.repeating import repeated_rows
@@ -70,6 +70,7 @@ class CRung(Shown):
 
     `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
     `time` are the shares that are added, `instructions` those that a run is expected to take; None: that is not known.
+    `weighed` are these too, or what is weighed in their place where kernels were not counted.
     """
 
     name: str
@@ -84,6 +85,7 @@ class CRung(Shown):
     macs: float = 0.0
     time: float = 0.0
     instructions: int | None = None
+    weighed: int | None = None
 
     @cached_property
     def files(self) -> CFiles:
@@ -209,7 +211,7 @@ def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:
 
 def _exchanged(rung: CRung, other: CRung) -> tuple[float, float]:
     """The shares of instructions that a rung takes more than another one, and of RAM that it needs less."""
-    more = rung.instructions / other.instructions - 1 if rung.instructions and other.instructions else 0.0
+    more = rung.weighed / other.weighed - 1 if rung.weighed and other.weighed else 0.0
     return more, 1 - rung.ram / other.ram
 
 
@@ -350,5 +352,8 @@ def _rung(
     program, faster = with_spare_scratch(program, rows, model.faster, room)
     operators = model.operators_of(rows, program, faster)
     sizes = c_sizes(model.file, operators, program)
-    counted = expected_instructions(program, operators)
-    return CRung(name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound, instructions=counted)
+    weighed = expected_instructions(program, operators)
+    instructions = weighed if are_counted(program, operators) else None
+    return CRung(
+        name, model, program, names, sizes.ram, sizes.tables, parts, operators, bound, 0.0, 0.0, instructions, weighed
+    )

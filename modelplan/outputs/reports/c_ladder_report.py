@@ -31,13 +31,14 @@ _BUILDS = {**dict.fromkeys(CMSIS_PATHS, _CMSIS), ESP_NN: _ESP, "portable": ("", 
 
 def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
     """The rungs with what each needs and costs."""
+    counted = any(rung.instructions is not None for rung in ladder.rungs)
     rows = tuple(
         (
             rung.name + " *" * (rung is ladder.chosen),
             f"{rung.ram:,}",
             f"{rung.program.nbytes:,}",
             f"{rung.flash:,}",
-            _millions(rung.instructions),
+            *((_millions(rung.instructions),) if counted else ()),
             " + ".join(map(str, rung.fused)) + " operators" if rung.fused else "nothing",
             C_RUNGS[rung.name]
             + (f", {rung.parts} at most" if rung.parts > 1 else "")
@@ -46,7 +47,15 @@ def c_rungs_section(name: str, ladder: CLadder, goal: CGoal) -> Section:
         for rung in ladder.rungs
     )
     how = "the input comes row by row" if goal.pushed else "the input is held"
-    headings = ("rung", ">RAM", ">buffer", ">tables", ">instructions", "runs together", "what it adds")
+    headings = (
+        "rung",
+        ">RAM",
+        ">buffer",
+        ">tables",
+        *((">instructions",) if counted else ()),
+        "runs together",
+        "what it adds",
+    )
     return Section(f"{name} as plain C, {how}, in bytes", (), Table(headings, rows))
 
 
