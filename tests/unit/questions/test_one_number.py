@@ -22,14 +22,10 @@ from modelplan.questions.analyzing import AnalyzeRequest, analysis_page, analyze
 from modelplan.questions.sweeps.measured_runs import Memo, measured
 from modelplan.questions.sweeps.run_table import RunTable, runs_of
 
-MODELS = [
-    "ds_cnn_kws",
-    "autoencoder",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("resnet8", "unet_small", "transformer_encoder")),
-]
+MODELS = few_first(["ds_cnn_kws", "autoencoder", "resnet8", "unet_small", "transformer_encoder"])
 
 
-@pytest.fixture(params=few_first(MODELS))
+@pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest, models: Path) -> Path:
     return models / f"{request.param}.tflite"
 
