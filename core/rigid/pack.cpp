@@ -397,26 +397,32 @@ void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries,
   found.tries += tries - work / pairs;
 }
 
-// Searches in a short round, then completely, which is mostly the end of it; else in more rounds. Of many tries what is
-// left goes to the constraint search, where that takes the units.
+// Searches in rounds, then completely; of many tries what is left goes to the constraint search, where that takes the
+// units. Before long rounds stand a short one and a complete search, which is mostly the end of it.
 Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
-  constexpr std::int64_t kMany = 1000, kShort = 1000;
+  constexpr std::int64_t kMany = 1000, kShort = 1000, kPart = 16;
   const bool many = options.tries >= kMany;
   const std::int64_t in_rounds = many ? options.tries / 2 : options.tries / 4 * 3;
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
   ExactSearch exact(packer.units(), signal);
-  Array<std::int64_t> bases = first_bases(packer, options.seed);
+  Array<std::int64_t> bases = first_bases(packer, options.seed), soon = bases;
   found.bound = exact.bound(found.bound, packer.height(bases));
   found.ended = Ended::kBudget;
-  search_rounds(packer, options, std::min(kShort, in_rounds), bases, found);
-  const std::int64_t before = found.tries;
+  if (in_rounds > kShort && options.seconds <= 0) {
+    search_rounds(packer, options, kShort, soon, found);
+    ExactSearch quick(packer.units(), signal);
+    if (found.ended == Ended::kBudget) lower_exactly(packer, quick, options.tries / kPart, soon, found);
+    if (found.ended != Ended::kBudget) return soon;
+  }
+  const std::int64_t before = std::exchange(found.tries, 0);
+  search_rounds(packer, options, in_rounds, bases, found);
   if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
-  search_rounds(packer, options, in_rounds + found.tries - before, bases, found);
   if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
     narrow(packer, options, signal, bases, found);
   search_rounds(packer, options, options.tries, bases, found);
-  return bases;
+  found.tries += before;
+  return packer.height(soon) < packer.height(bases) ? soon : bases;
 }
 
 }  // namespace
