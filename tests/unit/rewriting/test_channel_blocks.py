@@ -57,7 +57,7 @@ def refused(data: bytes, program: TfliteProgram) -> str:
     return str(refusal.value)
 
 
-def test_pieces_of_one_run_of_bytes_lie_in_the_result(net: Network, tmp_path: Path) -> None:
+def test_written_spans_of_one_run_of_bytes_lie_in_the_result(net: Network, tmp_path: Path) -> None:
     program = blocks(late_stage(net), tmp_path)
     join = program.steps[-1]
     group, start = program.group_offsets[join.outputs[0]]

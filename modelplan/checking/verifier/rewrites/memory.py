@@ -26,9 +26,9 @@ from modelplan.checking.verifier.rewrites.copy_order import Addresses, OrderedMo
 from modelplan.checking.verifier.rewrites.fingerprints import JUNK, U64, Fingerprints
 from modelplan.checking.verifier.rewrites.moving import ElementCopy, Places
 from modelplan.checking.verifier.rewrites.needs import Mask, Masks, counting_elements
-from modelplan.checking.verifier.rewrites.pieces import Piece, Pieces, index_of
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, Source
 from modelplan.checking.verifier.rewrites.running import Event, Trace
+from modelplan.checking.verifier.rewrites.written_spans import WrittenSpan, WrittenSpans, index_of
 from modelplan.checking.verifier.safe_overlap import may_overlap
 from modelplan.checking.verifier.semantics import JOINS, PADS, RESHAPES
 from modelplan.checking.verifier.subject import Subject, offline_subject, online_subject
@@ -120,7 +120,7 @@ class _Memory:
         self.bytes: U64 = np.zeros(top, dtype=np.uint64)
         self.writer = np.zeros(top, dtype=np.int32)
         self.writers = ["nothing"]
-        self.pieces = Pieces(top, catalogue)
+        self.spans = WrittenSpans(top, catalogue)
         self.kept_orders: dict[tuple[int, int, tuple[ElementCopy, ...]], bool] = {}
         self.prints = Fingerprints(catalogue)
         self.steps = {(step.subgraph, step.op): step for step in self.program.steps if not step.moves and step.outputs}
@@ -133,13 +133,13 @@ class _Memory:
         at = self.layout.address.get(t)
         return None if at is None or not self.sizes[t] else (at, at + self.sizes[t])
 
-    def _stands(self, t: int, content: Content, start: int, end: int) -> bool:
+    def _is_there(self, t: int, content: Content, start: int, end: int) -> bool:
         """Whether rows of a tensor with this content stand from `start` to `end`."""
-        return self.pieces.stands(self.layout.address[t], self.width[t], content, start, end)
+        return self.spans.is_there(self.layout.address[t], self.width[t], content, start, end)
 
     def _paint(self, span: tuple[int, int] | None) -> None:
         """Makes `bytes` and `writer` hold what stands there."""
-        for piece, runs in self.pieces.unpainted(*span) if span else ():
+        for piece, runs in self.spans.unpainted(*span) if span else ():
             prints = None if piece.content is None else self.prints.of_bytes(piece.content, piece.width).reshape(-1)
             for first, end in runs:
                 own = None if prints is None else prints[first - piece.start : end - piece.start]
@@ -168,7 +168,7 @@ class _Memory:
         for t in event.overwrites:
             span = self._span(t)
             if span is not None:
-                self.pieces.put(Piece(*span, 1, None, writer))
+                self.spans.put(WrittenSpan(*span, 1, None, writer))
         if event.copies:
             self._move(event, masks, writer)
             return
@@ -211,14 +211,14 @@ class _Memory:
     def _check(self, t: int, content: Content, where: str, mask: Callable[[], Mask | None] | None = None) -> None:
         """Checks that a tensor holds its content, but for elements that do not count."""
         span = self._span(t)
-        if span is None or self._stands(t, content, *span):
+        if span is None or self._is_there(t, content, *span):
             return
         self._paint(span)
         held_bytes = self.bytes[span[0] : span[1]].reshape(*content.shape, self.width[t])
         expected = self.prints.of_bytes(content, self.width[t])
         wrong = held_bytes != expected
         if not wrong.any():
-            self.pieces.put(Piece(*span, self.width[t], content, 0), painted=True)
+            self.spans.put(WrittenSpan(*span, self.width[t], content, 0), painted=True)
             return
         if len(self.prints.views):
             wrong = self.prints.first_of(held_bytes) != self.prints.first_of(expected)
@@ -249,7 +249,7 @@ class _Memory:
     def _store(self, t: int, content: Content, writer: int) -> None:
         span = self._span(t)
         if span is not None:
-            self.pieces.put(Piece(*span, self.width[t], content, writer))
+            self.spans.put(WrittenSpan(*span, self.width[t], content, writer))
 
     def _pass(self, event: Event, writer: int) -> None:
         """Copies of whole tensors between an operator and a subgraph; equal addresses are left alone."""
@@ -257,7 +257,7 @@ class _Memory:
             source, target = self._span(x), self._span(y)
             if target is None or source == target:
                 continue
-            if source is None or (self._stands(x, content, *source) and not _meet(source, target)):
+            if source is None or (self._is_there(x, content, *source) and not _meet(source, target)):
                 self._store(y, content, writer)
                 continue
             if source[0] < target[1] and target[0] < source[1]:
@@ -265,7 +265,7 @@ class _Memory:
             self._paint(source)
             self.bytes[target[0] : target[1]] = self.bytes[source[0] : source[1]]
             self.writer[target[0] : target[1]] = writer
-            self.pieces.forget(*target)
+            self.spans.forget(*target)
 
     def _move(self, event: Event, masks: _AskedMasks, writer: int) -> None:
         """Copies bytes in the shadow memory, wrong ones included."""
@@ -274,13 +274,13 @@ class _Memory:
         for i in steering:
             self._check(*event.reads[i], event.where)
         self._check_overlaps(event, steering)
-        pieces = self._copied_pieces(event, writer)
+        pieces = self._copied_spans(event, writer)
         moves = [] if pieces is not None else self._ordered_moves(event)
         if pieces is None and not self._keeps_order(event):
             self._check_moves(event, self._ordered_moves(event, masks()))
         self._use_scratch(event, writer)
         for piece in pieces or ():
-            self.pieces.put(piece)
+            self.spans.put(piece)
         if pieces is None:
             self._copy_bytes(event, moves, writer)
 
@@ -294,7 +294,7 @@ class _Memory:
             self._paint(self._span(event.writes[0][0]))
         for move, stood in zip(moves, taken, strict=True):
             if len(move.changed):
-                self.pieces.forget(int(move.changed.min()), int(move.changed.max()) + 1)
+                self.spans.forget(int(move.changed.min()), int(move.changed.max()) + 1)
             if move.source is None or stood is None:
                 self.bytes[move.target] = self._prints(*event.reads[move.operand])
                 self.writer[move.target] = writer
@@ -304,13 +304,13 @@ class _Memory:
         for t, content in event.writes:
             span = self._span(t)
             if span is not None and np.array_equal(self.bytes[span[0] : span[1]], self._prints(t, content)):
-                self.pieces.put(Piece(*span, self.width[t], content, 0), painted=True)
+                self.spans.put(WrittenSpan(*span, self.width[t], content, 0), painted=True)
 
-    def _copied_pieces(self, event: Event, writer: int) -> list[Piece] | None:
+    def _copied_spans(self, event: Event, writer: int) -> list[WrittenSpan] | None:
         """What copies of what stands in memory leave there; None where that is not known."""
         sources, targets, moving = list[tuple[int, int]](), list[tuple[int, int]](), list[ElementCopy]()
         for copy in event.copies:
-            (x, content), (y, made) = event.reads[copy.operand], event.writes[copy.output]
+            (x, content), (y, result) = event.reads[copy.operand], event.writes[copy.output]
             if y not in self.layout.address or not all(copy.source):
                 continue
             to = self._extent(y, copy.target)
@@ -319,10 +319,10 @@ class _Memory:
                 count = prod(map(len, copy.source)) * self.width[x]
                 if read == to and count == read[1] - read[0] and event.op.kind not in PADS:
                     continue  # each byte stays where it is, right or wrong
-                if not self._stands(x, content, *read):
+                if not self._is_there(x, content, *read):
                     return None
                 sources.append(read)
-            if content.base != made.base:
+            if content.base != result.base:
                 return None
             targets.append(to)
             moving.append(copy)
@@ -331,13 +331,13 @@ class _Memory:
         if any(_meet(read, to) for read in sources for to in targets) and not self._keeps_order(event):
             return None
         if len(moving) < len(event.copies):
-            return self._moved_pieces(event, moving, writer)
+            return self._moved_spans(event, moving, writer)
         spans = ((self._span(y), self.width[y], content) for y, content in event.writes)
-        return [Piece(*span, width, content, writer) for span, width, content in spans if span is not None]
+        return [WrittenSpan(*span, width, content, writer) for span, width, content in spans if span is not None]
 
-    def _moved_pieces(self, event: Event, moving: Sequence[ElementCopy], writer: int) -> list[Piece] | None:
+    def _moved_spans(self, event: Event, moving: Sequence[ElementCopy], writer: int) -> list[WrittenSpan] | None:
         """The operands that are copied as a whole, row by row where these do not lie one behind the other."""
-        pieces = list[Piece]()
+        pieces = list[WrittenSpan]()
         for copy in moving:
             (x, content), y = event.reads[copy.operand], event.writes[copy.output][0]
             if tuple(map(len, copy.source)) != content.shape or content.filled:
@@ -347,11 +347,11 @@ class _Memory:
 
     def _rows_at(
         self, y: int, content: Content, target: tuple[Places, ...], width: int, writer: int, axis: int = 0
-    ) -> Iterator[Piece]:
+    ) -> Iterator[WrittenSpan]:
         """A block as one piece, or as several where its bytes do not lie one behind the other in a tensor."""
         start, end = self._extent(y, target)
         if prod(content.shape) * width == end - start:
-            yield Piece(start, end, width, content, writer)
+            yield WrittenSpan(start, end, width, content, writer)
             return
         for i, place in enumerate(target[axis]):
             at = *target[:axis], (place,), *target[axis + 1 :]
@@ -475,7 +475,7 @@ class _Memory:
                 span = self._span(t)
                 if span is not None and start < span[1] and span[0] < end:
                     raise Fault(event.where, f"has scratch at bytes {start} to {end - 1} over {self.cells[t].label}")
-            self.pieces.put(Piece(start, end, 1, None, writer))
+            self.spans.put(WrittenSpan(start, end, 1, None, writer))
 
 
 def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:

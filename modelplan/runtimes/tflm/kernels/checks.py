@@ -46,8 +46,8 @@ def same_shape(p: Preparation, operand: Operand, other: Operand) -> None:
 
 def shaped(p: Preparation, result: Operand, wanted: Sequence[int] | None) -> None:
     """Requires an output of the shape that the kernel gives; any where that is not known."""
-    found, given = list(result.shape), list(wanted or ())
-    p.require(wanted is None or found == given, f"an output of shape {found}; its kernel gives {given}")
+    shape, given = list(result.shape), list(wanted or ())
+    p.require(wanted is None or shape == given, f"an output of shape {shape}; its kernel gives {given}")
 
 
 def scaled(p: Preparation, operand: Operand, what: str) -> TensorScales | None:

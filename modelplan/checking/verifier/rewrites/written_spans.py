@@ -15,7 +15,7 @@ from modelplan.checking.verifier.byte_runs import ByteRuns
 from modelplan.checking.verifier.rewrites.contents import Axis, Catalogue, Content
 
 
-class Piece(NamedTuple):
+class WrittenSpan(NamedTuple):
     """What was written from `start` to `end`, by whom: content in elements of `width` bytes, None for no tensor's."""
 
     start: int
@@ -25,16 +25,16 @@ class Piece(NamedTuple):
     writer: int
 
 
-class Pieces:
+class WrittenSpans:
     """The pieces of a memory of so many bytes; where none stands the caller's own array says what does."""
 
     def __init__(self, size: int, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._pieces: list[Piece] = []
+        self._pieces: list[WrittenSpan] = []
         self._seen = ByteRuns(size)
         self._painted: set[int] = set()
 
-    def put(self, piece: Piece, *, painted: bool = False) -> None:
+    def put(self, piece: WrittenSpan, *, painted: bool = False) -> None:
         """Writes a piece over what stands there; `painted`: the caller's array holds it already."""
         if painted:
             self._painted.add(len(self._pieces))
@@ -45,7 +45,7 @@ class Pieces:
         """Leaves it to the caller's array what stands from `start` to `end`."""
         self._seen.write(start, end, None)
 
-    def unpainted(self, start: int, end: int) -> Iterator[tuple[Piece, list[tuple[int, int]]]]:
+    def unpainted(self, start: int, end: int) -> Iterator[tuple[WrittenSpan, list[tuple[int, int]]]]:
         """The pieces of which bytes stand from `start` to `end`, and where else; they count as painted from then on."""
         numbers = {number for _, _, number in self._seen.runs(start, end)}
         for number in numbers - self._painted:
@@ -55,7 +55,7 @@ class Pieces:
                 runs = self._seen.runs(piece.start, piece.end)
                 yield piece, [(first, behind) for first, behind, standing in runs if standing == number]
 
-    def stands(self, at: int, width: int, content: Content, start: int, end: int) -> bool:
+    def is_there(self, at: int, width: int, content: Content, start: int, end: int) -> bool:
         """Whether from `start` to `end` there are the rows of a tensor at an address with this content.
 
         They may be of whatever pieces; rows that the first file does not have may be anything.
@@ -65,7 +65,7 @@ class Pieces:
             for first, behind, number in self._seen.runs(start, end)
         )
 
-    def _holds(self, piece: Piece | None, at: int, width: int, content: Content, first: int, behind: int) -> bool:
+    def _holds(self, piece: WrittenSpan | None, at: int, width: int, content: Content, first: int, behind: int) -> bool:
         """Whether a piece holds from `first` to `behind` what a tensor at an address does."""
         there = piece.content if piece and piece.width == width else None
         if piece and there == content and piece.start == at:

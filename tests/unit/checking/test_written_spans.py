@@ -1,4 +1,4 @@
-"""Pieces beside the fingerprints of every byte: what is said to stand in memory stands there byte by byte."""
+"""WrittenSpans beside the fingerprints of every byte: what is said to stand in memory stands there byte by byte."""
 
 import random
 
@@ -7,7 +7,7 @@ from shares import share
 
 from modelplan.checking.verifier.rewrites.contents import UNWRITTEN, Catalogue, Content, each_row
 from modelplan.checking.verifier.rewrites.fingerprints import JUNK, Fingerprints
-from modelplan.checking.verifier.rewrites.pieces import Piece, Pieces
+from modelplan.checking.verifier.rewrites.written_spans import WrittenSpan, WrittenSpans
 
 SIZE, CHANNELS = 120, 2
 
@@ -36,16 +36,16 @@ def some_rows(rng: random.Random) -> Content:
 
 
 class Memory:
-    """Pieces, and a fingerprint for each byte."""
+    """WrittenSpans, and a fingerprint for each byte."""
 
     def __init__(self) -> None:
         self.prints = Fingerprints(two_maps())
-        self.pieces, self.bytes = Pieces(SIZE, self.prints.catalogue), np.zeros(SIZE, dtype=np.uint64)
+        self.spans, self.bytes = WrittenSpans(SIZE, self.prints.catalogue), np.zeros(SIZE, dtype=np.uint64)
 
     def put(self, at: int, content: Content | None, count: int) -> None:
         end = min(at + count, SIZE)
         self.bytes[at:end] = JUNK if content is None else self.prints.of_bytes(content, 1).reshape(-1)
-        self.pieces.put(Piece(at, end, 1, content, 0))
+        self.spans.put(WrittenSpan(at, end, 1, content, 0))
 
     def holds(self, at: int, content: Content, first: int, end: int) -> bool:
         """Whether all bytes that are wanted stand there."""
@@ -72,7 +72,7 @@ def test_what_is_said_to_stand_does() -> None:
                 sorted((rng.randrange(count + 1), rng.randrange(count + 1))) if rng.random() < 0.5 else (0, count)
             )
             if first < end:
-                stands = memory.pieces.stands(at, 1, content, at + first, at + end)
+                stands = memory.spans.is_there(at, 1, content, at + first, at + end)
                 held += memory.holds(at, content, at + first, at + end)
                 stood += stands
                 assert not stands or memory.holds(at, content, at + first, at + end), (seed, at, content)
@@ -84,14 +84,14 @@ def test_a_tensor_that_another_one_lies_over_stands_as_far_as_it_is_not_covered(
     whole = Content(0, ((0,), (0, 1, 2, 3), (0, 1, 2, 3), (0, 1)))
     memory.put(0, whole, 32)
     memory.put(10, None, 3)
-    stands = [memory.pieces.stands(0, 1, whole, 8 * row, 8 * row + 8) for row in range(4)]
+    stands = [memory.spans.is_there(0, 1, whole, 8 * row, 8 * row + 8) for row in range(4)]
     assert stands == [True, False, True, True]
-    assert not memory.pieces.stands(0, 2, whole, 16, 24)  # elements of two bytes lie otherwise
+    assert not memory.spans.is_there(0, 2, whole, 16, 24)  # elements of two bytes lie otherwise
 
 
-def test_pieces_are_painted_once_and_where_they_stand() -> None:
-    pieces = Pieces(20, Catalogue())
-    below, above = Piece(0, 20, 1, None, 1), Piece(5, 8, 1, None, 2)
+def test_written_spans_are_painted_once_and_where_they_stand() -> None:
+    pieces = WrittenSpans(20, Catalogue())
+    below, above = WrittenSpan(0, 20, 1, None, 1), WrittenSpan(5, 8, 1, None, 2)
     pieces.put(below)
     pieces.put(above)
     assert list(pieces.unpainted(0, 3)) == [(below, [(0, 5), (8, 20)])]
