@@ -16,6 +16,7 @@ from modelplan.answers.explanation import Needs, Way
 from modelplan.formats import load_model
 from modelplan.model import Graph
 from modelplan.model.model_file import without_options
+from modelplan.plain_c import LAYOUTS
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
@@ -123,7 +124,10 @@ def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> Mo
         raise RefusedChangeError(first + (f"; and {len(more)} more kinds" if more else "")) from None
     except (ModelError, RequestError, BrokenPlanError, FixedShapeError) as problem:
         raise RefusedChangeError(str(problem)) from None
-    costs = tuple(dict.fromkeys((*after.costs, *([change.cost] if change.cost else []))))
+    cost = change.cost
+    if subject.target.runtime.name == C.name:  # which is there already
+        cost = cost.removesuffix(_NO_TFLM).removesuffix("; ")
+    costs = tuple(dict.fromkeys((*after.costs, *([cost] if cost else []))))
     written = _filled_words(change, subject, place)
     if not written.startswith("modelplan "):
         return replace(after, todo=(*after.todo, written), costs=costs)
@@ -135,6 +139,7 @@ def apply_change(change: TriedChange, subject: ModelSubject, place: Place) -> Mo
 def _filled_words(change: TriedChange, before: ModelSubject, place: Place) -> str:
     """The change's command or description, with its blanks filled."""
     given, bound = before.target.build, ("--dim", "--shape", "--value")
+    onnx = before.graph.format == "onnx"
     sets: dict[str, Sequence[str]] = {
         "reading": _option_words(before, bound),
         "planning": _option_words(before, (*bound, "--alignment", "--pad")),
@@ -142,6 +147,8 @@ def _filled_words(change: TriedChange, before: ModelSubject, place: Place) -> st
         "device": without_options(given, "--kernels"),
         "build": given,
         "library": c_words(before.target),
+        "extents": _option_words(before, ("--dim", "--shape")) if onnx else (),
+        "layout": ("--layout", LAYOUTS[1]) if onnx else (),  # in which maps have rows
     }
     return change.how.format(
         file=shlex.quote(before.file),
@@ -410,12 +417,13 @@ def _plans_without_conversions(graph: Graph, abi: str, kernels: str) -> tuple[Mo
 
 
 def _writable_as_c(subject: ModelSubject) -> bool:
-    runtime, as_read = subject.target.runtime, subject.model is not None and subject.source is not None
-    return as_read and (runtime.offline_plans or runtime.name == C.name)
+    runtime, tflite = subject.target.runtime, subject.model is not None
+    return subject.source is not None and (runtime.name == C.name or (tflite and runtime.offline_plans))
 
 
 def _converted_as_c(subject: ModelSubject) -> bool:
-    return _writable_as_c(subject) and bool(outer_conversions(subject.graph).inner)
+    onnx_codes = any(op.kind == "DequantizeLinear" for op in subject.graph.ops)  # whose ends the plan looks at
+    return _writable_as_c(subject) and (onnx_codes or bool(outer_conversions(subject.graph).inner))
 
 
 def _pushed_as_c(subject: ModelSubject) -> bool:
@@ -428,7 +436,8 @@ def _pushed_and_converted(subject: ModelSubject) -> bool:
 
 def _c_row(name: str, applies: Callable[[ModelSubject], bool], form: CChange, way: Way, costs: str = "") -> TriedChange:
     """The row of a form of plain C."""
-    how = " ".join(("modelplan fit {file} --runtime c{library}", *form.words, "--least -o {out}"))
+    words = " ".join(form.words) + "{layout}" * form.pushed
+    how = " ".join(filter(None, ("modelplan fit {file}{extents} --runtime c{library}", words, "--least -o {out}")))
     return TriedChange(name, applies, in_plain_c(form), costs + _NO_TFLM, Needs.PLATFORM, how, "net.c", "runtime", 2,
                        way, alone=True)  # fmt: skip
 

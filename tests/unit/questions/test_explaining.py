@@ -22,6 +22,7 @@ from modelplan.planning import pipeline
 from modelplan.questions.alternatives import load_file, unmodified_requirement
 from modelplan.questions.explaining import shapes
 from modelplan.questions.explaining.changes import CHANGES, apply_change
+from modelplan.questions.explaining.explanations import ExplainRequest, explain
 from modelplan.questions.explaining.peaks import peak_of
 from modelplan.questions.explaining.ranking import Step, Trials, advice, climb
 from modelplan.questions.explaining.subjects import (
@@ -484,3 +485,14 @@ def test_a_file_with_a_plan_is_not_reordered_and_its_changed_forms_have_no_plan(
     halved = "input of half height and width"
     assert changed(file, halved) == changed(source, halved)
     assert started(file)[1].arena < started(source)[1].arena
+
+
+def test_an_onnx_model_as_plain_c_has_other_forms(models: Path) -> None:
+    """Rows are handed over with channels last, and nobody is told that there is no TFLM."""
+    path = models / "quantised" / "resnet8_int8.onnx"
+    answer = explain(ExplainRequest(str(path), runtime="c"))
+    rows = next(s for s in answer.advice.suggestions if s.steps == ("plain C, its input by rows",))
+    assert rows.arena is not None
+    assert rows.arena < answer.needed.arena
+    assert rows.commands == (f"modelplan fit {path} --runtime c --input rows --layout nhwc --least -o net.c",)
+    assert rows.costs == ("the program hands over the input row by row",)
