@@ -181,13 +181,15 @@ def test_a_library_rounds_otherwise_only_where_it_may(
 @pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_kws_qdq"])
 @pytest.mark.parametrize("options", [(), ("--input", "rows", "--layout", "nhwc")], ids=["held", "rows"])
 def test_a_quantised_model_compiles_with_codes_at_its_ends(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
-    source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, "--interface", "int8", *options)
+    model = MODELS / "quantised" / f"{name}.onnx"
+    source = _written(model, tmp_path, "--interface", "int8", *options)
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
     subprocess.run(["cc", *flags, source.name], cwd=tmp_path, check=True)
     assert not data_to_relocate(source, "-O2")
-    source = _written(MODELS / "quantised" / f"{name}.onnx", tmp_path, *options)
-    done = execute_network(str(MODELS / "quantised" / f"{name}.onnx"), stated_request(source.read_text()), source)
-    assert done.details.startswith("outputs of 6 runs are equal")
+    for ends in (("--interface", "int8"), ()):
+        source = _written(model, tmp_path, *ends, *options)
+        done = execute_network(str(model), stated_request(source.read_text()), source)
+        assert done.details.startswith("outputs of 6 runs are equal")
 
 
 def _inverted_residual(path: Path) -> None:
@@ -324,10 +326,11 @@ def test_a_self_test_passes_and_tells_a_changed_table(options: tuple[str, ...], 
     assert "FAIL run 0: output[" in done.stdout
 
 
-def test_a_self_test_of_codes_passes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("interface", ["as-is", "int8"])
+def test_a_self_test_of_codes_passes(interface: str, tmp_path: Path) -> None:
     model, test, program = tmp_path / "coded.onnx", tmp_path / "test.c", tmp_path / "test"
     quantised(MODELS / "resnet8.onnx", model, 1, "input")
-    _written(model, tmp_path, "--self-test", str(test), "--without", "parts")
+    _written(model, tmp_path, "--self-test", str(test), "--without", "parts", "--interface", interface)
     subprocess.run(["cc", "-std=c99", f"-I{tmp_path}", str(test), "-lm", "-o", str(program)], check=True)
     assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout == "PASS: 3 runs\n"
 

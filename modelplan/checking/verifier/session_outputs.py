@@ -86,20 +86,22 @@ def session_runs(
 
     Raises:
         ModelError: ONNX Runtime does not run the model.
-        Skipped: it is not installed, this machine's kernels saturate, or the ends of the source are codes.
+        Skipped: it is not installed, this machine's kernels saturate, or the ends of the source are codes where the
+            file has no conversion.
     """
     if find_spec("onnxruntime") is None:
         raise Skipped(f"onnxruntime is not installed; {INSTALL}")
     import onnx
 
-    if asked.get("interface", "as-is") != "as-is":
-        raise Skipped("the ends of the source are codes; write it without --interface to compare values")
-    model = onnx.load(path, load_external_data=False)
+    codes = asked.get("interface", "as-is") != "as-is"
+    model = onnx.load(path, load_external_data=codes)
     coded = any(node.op_type.startswith(("QLinear", "Quantize", "QGemm")) for node in model.graph.node)
     if coded and not _multiplies_exactly():
         raise Skipped("this machine's kernels for codes saturate between products, so that they give other results")
+    if codes:
+        _take_conversions_out(model)
     try:
-        sessions = _sessions(path)
+        sessions = _sessions(model.SerializeToString() if codes else path)
         fed = _stated(sessions[0], asked, feeds) if feeds else _drawn(sessions[0], asked, seed, count)
         runs = list(_runs(sessions, asked, fed, _before_bounds(model), coded=coded))
     except Exception as problem:  # noqa: BLE001  # whatever the runtime raises, it does not run the model
@@ -138,19 +140,53 @@ def _before_bounds(model: Any) -> list[str]:
     return names
 
 
-def _with_outputs(path: str) -> bytes:
+def _take_conversions_out(model: Any) -> None:
+    """Makes a model take and give codes where it converts floats at its ends.
+
+    Raises:
+        Skipped: floats at one of its ends are not converted there.
+    """
+    import onnx
+
+    types = {table.name: table.data_type for table in model.graph.initializer}
+    for ends, kind, own, other in (
+        (model.graph.input, "QuantizeLinear", "input", "output"),
+        (model.graph.output, "DequantizeLinear", "output", "input"),
+    ):
+        for end in ends:
+            outer = [node for node in model.graph.node if end.name in getattr(node, own)]
+            conversion = outer[0] if len(outer) == 1 and outer[0].op_type == kind and len(outer[0].input) > 2 else None
+            if conversion is not None and conversion.input[2] in types:
+                end.type.tensor_type.elem_type = types[conversion.input[2]]
+                model.graph.node.remove(conversion)
+                _rename(model.graph.node, getattr(conversion, other)[0], end.name)
+            elif end.type.tensor_type.elem_type == onnx.TensorProto.FLOAT and end.name not in types:
+                raise Skipped(f"{end.name} is not converted at the model's end: write it without --interface")
+
+
+def _rename(nodes: Iterable[Any], old: str, new: str) -> None:
+    """Gives a value another name wherever nodes make and read it."""
+    for node in nodes:
+        for names in (node.input, node.output):
+            names[:] = [new if name == old else name for name in names]
+
+
+def _with_outputs(source: str | bytes) -> bytes:
     """A model that also gives its outputs before bounds, behind the others."""
     import onnx
 
-    model = onnx.load(path)
+    model = onnx.load(source) if isinstance(source, str) else onnx.load_model_from_string(source)
     given = {end.name for end in model.graph.output}
     ends = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(_before_bounds(model)) if name not in given]
     model.graph.output.extend(ends)
     return model.SerializeToString()  # type: ignore[no-any-return]
 
 
-def _sessions(path: str) -> list[Any]:
-    """A session with all optimisations, and one with none, which also gives outputs before bounds; codes stay codes."""
+def _sessions(source: str | bytes) -> list[Any]:
+    """A session with all optimisations, and one with none, which also gives outputs before bounds; codes stay codes.
+
+    They are of a model by its path, or by its content.
+    """
     import onnxruntime as ort
 
     options, sessions = ort.SessionOptions(), list[Any]()
@@ -158,7 +194,7 @@ def _sessions(path: str) -> list[Any]:
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL):
         options.graph_optimization_level = level
-        model = path if not sessions else _with_outputs(path)
+        model = source if not sessions else _with_outputs(source)
         sessions.append(ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]))
     return sessions
 
