@@ -53,7 +53,6 @@ from modelplan.runtimes.tflm.planner import read_plan, requests
 
 if TYPE_CHECKING:
     from modelplan.rewriting.striped_tflite.ladder import Ladder
-    from modelplan.rewriting.striped_tflite.moved_plans import MovedPlan
 
 #: Where a change is made: an operator of the file or several of them, the name of a variant, or "" where there is one
 #: place only.
@@ -64,9 +63,6 @@ Place = int | tuple[int, ...] | str
 _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 #: What each of them takes at most, as `SearchEffort` counts it.
 _EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
-
-#: The type of inputs and outputs with which stripes are searched where a model converts to it and back.
-_SEARCH_INTERFACE = "int8"
 
 #: The largest model that is searched for stripes where no time is stated.
 _SEARCHED_OPERATORS = 10_000
@@ -383,18 +379,13 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
     return make
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=3)
 def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interface: str) -> Ladder:
-    """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved.
-
-    Where its inputs and outputs can be of int8, stripes are searched for these, and the lowest of them are tried with
-    those of the file: they differ in the operators at its ends.
-    """
+    """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved."""
     from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
     from modelplan.rewriting.striped_tflite.rungs import Goal, SearchEffort
 
     graph = load_model(path)
-    starts = () if interface == _SEARCH_INTERFACE else _plans_without_conversions(graph, abi, kernels)
     plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))))
 
     def check() -> None:
@@ -403,17 +394,7 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
     goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=SearchEffort(**_EFFORT))
-    return ladder.climb(graph, goal, check=check, processes=1, proved=False, starts=starts)
-
-
-def _plans_without_conversions(graph: Graph, abi: str, kernels: str) -> tuple[MovedPlan, ...]:
-    """The lowest plans of stripes of a file whose ends are of int8; none where they are, or cannot be."""
-    if not outer_conversions(graph).inner:
-        return ()
-    try:
-        return _short_search(graph.source, graph.fingerprint, abi, kernels, _SEARCH_INTERFACE).plans
-    except (ModelError, RequestError):
-        return ()
+    return ladder.climb(graph, goal, check=check, processes=1, proved=False)
 
 
 def _writable_as_c(subject: ModelSubject) -> bool:

@@ -34,7 +34,6 @@ from modelplan.rewriting.striped_tflite.interface import (
     with_interface,
 )
 from modelplan.rewriting.striped_tflite.joining import with_joins
-from modelplan.rewriting.striped_tflite.moved_plans import MovedPlan
 from modelplan.rewriting.striped_tflite.renaming import with_fewer_renames
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.slicing import with_slices
@@ -76,7 +75,7 @@ class Ladder(Shown):
     verdicts on the chosen file. `kernels` is the library that all figures are for. Where it stands for several, no rung
     is chosen that raises the arena of one of them; `helped` is the one that such a rung would help most, and `lowest`
     the one with the lowest arena of any rung.
-    `allowed` are the rungs that may be chosen, whatever the budget; `plans` are the lowest plans of stripes.
+    `allowed` are the rungs that may be chosen, whatever the budget.
     """
 
     rungs: tuple[Rung, ...]
@@ -94,7 +93,6 @@ class Ladder(Shown):
     helped: HelpedLibrary | None = None
     lowest: LowestLibrary | None = None
     allowed: tuple[Rung, ...] = ()
-    plans: tuple[MovedPlan, ...] = ()
 
     @property
     def model(self) -> bytes | None:
@@ -110,11 +108,8 @@ def climb(
     processes: int = 0,
     *,
     proved: bool = True,
-    starts: Sequence[MovedPlan] = (),
 ) -> Ladder:
     """The ladder of a model for a goal; `proved`: the file that it chooses is proved to compute what the model does.
-
-    With `starts`, plans of nearly the same model, those are the stripes that are tried.
 
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
     KeyboardInterrupt, after which the best so far is the answer. A rung whose file breaks the proof is left out.
@@ -131,7 +126,7 @@ def climb(
         subject = ModelOnTarget(data, graph, graph.source, goal, report, check)
     else:
         subject = ModelOnTarget(changed.content, changed.graph, graph.source, goal, report, check, data)
-    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal), starts).ladder()
+    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal)).ladder()
     if ladder.chosen is None or not proved:
         return ladder
     try:
@@ -209,14 +204,7 @@ class _Climb:
     least where parts of joins lie in their places.
     """
 
-    def __init__(
-        self,
-        model: ModelOnTarget,
-        processes: int,
-        ops: int,
-        remarks: Sequence[str] = (),
-        starts: Sequence[MovedPlan] = (),
-    ) -> None:
+    def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.subject, self.joins = model, True
         self.processes = processes or usual_processes()
@@ -224,7 +212,6 @@ class _Climb:
         self.points: list[Point] = []
         self.ended: list[str] = []
         self.remarks = list(remarks)
-        self.starts, self.plans = starts, list[MovedPlan]()
         self.bounds: list[tuple[int, str]] = []
         self.built_bounds: list[int] = []
 
@@ -253,7 +240,6 @@ class _Climb:
             helped=self._helped(),
             lowest=self._lowest(),
             allowed=allowed,
-            plans=tuple(self.plans),
         )
 
     def _lowest(self) -> LowestLibrary | None:
@@ -416,9 +402,8 @@ class _Climb:
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
         for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
-            search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models), self.starts)
+            search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models))
             rungs += search.answers()
-            self.plans += search.lowest_plans()
             self.points += search.points()
             self.ended.append(search.ended)
             self.bounds.append(search.least)

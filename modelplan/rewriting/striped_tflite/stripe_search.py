@@ -19,7 +19,6 @@ from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Spa
 from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
-from modelplan.rewriting.striped_tflite.moved_plans import MovedPlan
 from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanParts
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
@@ -119,21 +118,14 @@ class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
     Candidates are priced and plans tried by `processes`; both depend on their arguments alone. `share` is that of the
-    work of improving plans that this search may do beside those of other orders. Where there are `starts`, plans of
-    nearly the same model, nothing is swept or improved: these are built.
+    work of improving plans that this search may do beside those of other orders.
     """
 
     def __init__(
-        self,
-        model: ModelOnTarget,
-        whole: Folded,
-        order: tuple[int, ...],
-        processes: int = 1,
-        share: float = 1.0,
-        starts: Sequence[MovedPlan] = (),
+        self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], processes: int = 1, share: float = 1.0
     ) -> None:
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
-        self.processes, self.starts = processes, starts
+        self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.plain = striped_program(whole.graph, order, ())
@@ -204,11 +196,6 @@ class StripeSearch:
         }
 
     def _search(self, workers: Workers) -> None:
-        if self.starts:
-            self._build(
-                workers, [plan for start in self.starts if (plan := start.moved_to(self.whole.graph, self.order))]
-            )
-            return
         ceiling = max(self.space.peaks)
         floor = max(ceiling // 3, self.least[0])
         ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
@@ -255,10 +242,6 @@ class StripeSearch:
     def loads(self) -> list[int]:
         """For each built plan its load bound in bytes."""
         return [plan.packing.load for plan in self.plans.values() if plan]
-
-    def lowest_plans(self) -> list[MovedPlan]:
-        """The lowest plans that were built, first the one that needs least."""
-        return [MovedPlan(self.whole.graph, self.order, plan.stretches) for plan in self._ranked()[:_ANSWERS]]
 
     def _one_stretch(self) -> list[Stretches]:
         """For each range of operators its most promising stripes, the best ranges first."""

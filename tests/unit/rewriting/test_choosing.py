@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +19,10 @@ from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Space
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded, with_dilations
-from modelplan.rewriting.striped_tflite.moved_plans import MovedPlan
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.stripe_search import StripeSearch
 from modelplan.rewriting.stripes.ladder import RewriteGoal, climb_rungs
-from modelplan.rewriting.stripes.stretches import KeptHalo, LoopedStripes, RecomputedHalo, even_cuts
+from modelplan.rewriting.stripes.stretches import LoopedStripes, RecomputedHalo, even_cuts
 
 PRICES = Prices(
     lambda kind, channels, tensors: len(kind) + channels + tensors,
@@ -137,14 +135,3 @@ def test_rungs_are_told_as_they_are_reached_up_to_the_first_that_fits() -> None:
     )
     assert tried == rungs
     assert lines == ["as is: 1,200 bytes\n", "order: 1,300 bytes, 100 more\n", "rows: 90 bytes, 1,110 less\n"]
-
-
-def test_a_plan_is_found_again_in_a_graph_that_lacks_an_operator(tmp_path: Path) -> None:
-    """Operators are told by what they make; a stretch that holds the missing one is left out."""
-    graph = graph_of(three_convolutions(), tmp_path)
-    first, last = RecomputedHalo(0, 0, 1, even_cuts(12, 2)), KeptHalo(1, 2, 1, even_cuts(12, 3), pad=frozenset({2}))
-    plan = MovedPlan(graph, (0, 1, 2), (first, last))
-    assert plan.moved_to(graph, (0, 1, 2)) == (first, last)
-    fewer = replace(graph, ops=graph.ops[1:])
-    assert plan.moved_to(fewer, (0, 1)) == (replace(last, first=0, last=1, pad=frozenset({1})),)
-    assert plan.moved_to(fewer, (1, 0)) == ()
