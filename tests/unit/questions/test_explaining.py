@@ -127,7 +127,7 @@ def test_every_change_is_tried_named_and_documented(tmp_path: Path) -> None:
         assert ("{out}" in change.how) == bool(change.output), f"{name}: names no file that it writes, or a file not"
         assert change.needs is Needs.NOTHING or change.cost or change.effort, f"{name}: says no cost"
         named = set(re.findall(r"{(\w*)}", change.how))
-        sets = {"reading", "planning", "ordering", "device", "build", "library"}
+        sets = {"reading", "planning", "ordering", "device", "build", "library", "extents", "layout"}
         assert named <= {"file", "out", "place", "runtime", *sets}, name
 
 
