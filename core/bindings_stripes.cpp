@@ -149,10 +149,12 @@ class BoundStretch {
     Array<rows::Layer> layers;
     if (table && table->shape(0) != stretch_.operators.size()) throw std::invalid_argument("each operator has a layer");
     for (std::size_t i = 0; i < stretch_.operators.size(); ++i) {
-      if (!table) layers.push_back(stretch_.operators[i].layer);
-      if (!table) continue;
-      Row row(*table, i, 11);
-      layers.push_back(layer_of(row));
+      if (table) {
+        Row row(*table, i, 11);
+        layers.push_back(layer_of(row));
+      } else {
+        layers.push_back(stretch_.operators[i].layer);
+      }
     }
     return layers;
   }

@@ -403,8 +403,8 @@ def _writable_as_c(subject: ModelSubject) -> bool:
 
 
 def _converted_as_c(subject: ModelSubject) -> bool:
-    onnx_codes = any(op.kind == "DequantizeLinear" for op in subject.graph.ops)  # whose ends the plan looks at
-    return _writable_as_c(subject) and (onnx_codes or bool(outer_conversions(subject.graph).inner))
+    codes = any(op.kind == "DequantizeLinear" for op in subject.graph.ops)  # of .onnx: refused where not at the ends
+    return _writable_as_c(subject) and (codes or bool(outer_conversions(subject.graph).inner))
 
 
 def _pushed_as_c(subject: ModelSubject) -> bool:

@@ -109,7 +109,7 @@ def estimate_loop(base: LoopLayers, across: int, prices: Prices) -> Cost:
     Raises:
         IllegalStripeError: the stretch has no windows of one extent.
     """
-    base.ends()
+    base.ends()  # or there is no such loop
     stretch = base.stretch
     across_layers = layer_table(base.across, base.ops) if stretch.columns else None
     form = stretch.cuts[1] - stretch.cuts[0], stretch.trim_late, across_layers, stretch.columns

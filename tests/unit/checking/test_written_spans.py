@@ -90,11 +90,11 @@ def test_a_tensor_that_another_one_lies_over_stands_as_far_as_it_is_not_covered(
 
 
 def test_written_spans_are_painted_once_and_where_they_stand() -> None:
-    pieces = WrittenSpans(20, Catalogue())
+    spans = WrittenSpans(20, Catalogue())
     below, above = WrittenSpan(0, 20, 1, None, 1), WrittenSpan(5, 8, 1, None, 2)
-    pieces.put(below)
-    pieces.put(above)
-    assert list(pieces.unpainted(0, 3)) == [(below, [(0, 5), (8, 20)])]
-    assert list(pieces.unpainted(0, 20)) == [(above, [(5, 8)])]
-    pieces.forget(0, 20)
-    assert list(pieces.unpainted(0, 20)) == []
+    spans.put(below)
+    spans.put(above)
+    assert list(spans.unpainted(0, 3)) == [(below, [(0, 5), (8, 20)])]
+    assert list(spans.unpainted(0, 20)) == [(above, [(5, 8)])]
+    spans.forget(0, 20)
+    assert list(spans.unpainted(0, 20)) == []

@@ -4,7 +4,7 @@ The arena is an array with one fingerprint for each byte: of the map, the row an
 take along whatever stands at their source, right or not; operators that compute must find their own elements, except
 those of which no output is made. Parent, condition and body of a loop share the arena and run in TFLM's order.
 
-What was written as one piece counts as that for as long as it stands: bytes are compared only where it does not.
+What was written as one span counts as that for as long as it stands: bytes are compared only where it does not.
 """
 
 from __future__ import annotations
@@ -139,12 +139,14 @@ class _Memory:
 
     def _paint(self, span: tuple[int, int] | None) -> None:
         """Makes `bytes` and `writer` hold what stands there."""
-        for piece, runs in self.spans.unpainted(*span) if span else ():
-            prints = None if piece.content is None else self.prints.of_bytes(piece.content, piece.width).reshape(-1)
+        for written, runs in self.spans.unpainted(*span) if span else ():
+            prints = (
+                None if written.content is None else self.prints.of_bytes(written.content, written.width).reshape(-1)
+            )
             for first, end in runs:
-                own = None if prints is None else prints[first - piece.start : end - piece.start]
+                own = None if prints is None else prints[first - written.start : end - written.start]
                 self.bytes[first:end] = JUNK if own is None else own
-                self.writer[first:end] = piece.writer
+                self.writer[first:end] = written.writer
 
     def write_inputs(self, trace: Trace) -> None:
         main = self.source.parts[0]
@@ -274,18 +276,18 @@ class _Memory:
         for i in steering:
             self._check(*event.reads[i], event.where)
         self._check_overlaps(event, steering)
-        pieces = self._copied_spans(event, writer)
-        moves = [] if pieces is not None else self._ordered_moves(event)
-        if pieces is None and not self._keeps_order(event):
+        spans = self._copied_spans(event, writer)
+        moves = [] if spans is not None else self._ordered_moves(event)
+        if spans is None and not self._keeps_order(event):
             self._check_moves(event, self._ordered_moves(event, masks()))
         self._use_scratch(event, writer)
-        for piece in pieces or ():
-            self.spans.put(piece)
-        if pieces is None:
+        for span in spans or ():
+            self.spans.put(span)
+        if spans is None:
             self._copy_bytes(event, moves, writer)
 
     def _copy_bytes(self, event: Event, moves: Sequence[OrderedMove], writer: int) -> None:
-        """Copies byte by byte; what then is a whole content counts as one piece."""
+        """Copies byte by byte; what then is a whole content counts as one span."""
         for t, _ in (*event.reads, *event.writes):
             self._paint(self._span(t))
         taken = [None if move.source is None else self.bytes[move.source] for move in moves]
@@ -337,18 +339,18 @@ class _Memory:
 
     def _moved_spans(self, event: Event, moving: Sequence[ElementCopy], writer: int) -> list[WrittenSpan] | None:
         """The operands that are copied as a whole, row by row where these do not lie one behind the other."""
-        pieces = list[WrittenSpan]()
+        spans = list[WrittenSpan]()
         for copy in moving:
             (x, content), y = event.reads[copy.operand], event.writes[copy.output][0]
             if tuple(map(len, copy.source)) != content.shape or content.filled:
                 return None
-            pieces += self._rows_at(y, content, copy.target, self.width[x], writer)
-        return pieces
+            spans += self._rows_at(y, content, copy.target, self.width[x], writer)
+        return spans
 
     def _rows_at(
         self, y: int, content: Content, target: tuple[Places, ...], width: int, writer: int, axis: int = 0
     ) -> Iterator[WrittenSpan]:
-        """A block as one piece, or as several where its bytes do not lie one behind the other in a tensor."""
+        """A block as one span, or as several where its bytes do not lie one behind the other in a tensor."""
         start, end = self._extent(y, target)
         if prod(content.shape) * width == end - start:
             yield WrittenSpan(start, end, width, content, writer)

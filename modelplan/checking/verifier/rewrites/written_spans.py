@@ -1,4 +1,4 @@
-"""What stands in memory as it was written: pieces, each a tensor as a whole or working memory, row by row.
+"""What stands in memory as it was written: spans, each a tensor as a whole or working memory, row by row.
 
 What is asked of memory mostly is whether rows of a tensor still stand there. Symbols of rows say that without a look at
 any byte.
@@ -26,49 +26,49 @@ class WrittenSpan(NamedTuple):
 
 
 class WrittenSpans:
-    """The pieces of a memory of so many bytes; where none stands the caller's own array says what does."""
+    """The spans of a memory of so many bytes; where none stands the caller's own array says what does."""
 
     def __init__(self, size: int, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._pieces: list[WrittenSpan] = []
+        self._spans: list[WrittenSpan] = []
         self._seen = ByteRuns(size)
         self._painted: set[int] = set()
 
-    def put(self, piece: WrittenSpan, *, painted: bool = False) -> None:
-        """Writes a piece over what stands there; `painted`: the caller's array holds it already."""
+    def put(self, span: WrittenSpan, *, painted: bool = False) -> None:
+        """Writes a span over what stands there; `painted`: the caller's array holds it already."""
         if painted:
-            self._painted.add(len(self._pieces))
-        self._seen.write(piece.start, piece.end, len(self._pieces))
-        self._pieces.append(piece)
+            self._painted.add(len(self._spans))
+        self._seen.write(span.start, span.end, len(self._spans))
+        self._spans.append(span)
 
     def forget(self, start: int, end: int) -> None:
         """Leaves it to the caller's array what stands from `start` to `end`."""
         self._seen.write(start, end, None)
 
     def unpainted(self, start: int, end: int) -> Iterator[tuple[WrittenSpan, list[tuple[int, int]]]]:
-        """The pieces of which bytes stand from `start` to `end`, and where else; they count as painted from then on."""
+        """The spans of which bytes stand from `start` to `end`, and where else; they count as painted from then on."""
         numbers = {number for _, _, number in self._seen.runs(start, end)}
         for number in numbers - self._painted:
             if number is not None:
                 self._painted.add(number)
-                piece = self._pieces[number]
-                runs = self._seen.runs(piece.start, piece.end)
-                yield piece, [(first, behind) for first, behind, standing in runs if standing == number]
+                span = self._spans[number]
+                runs = self._seen.runs(span.start, span.end)
+                yield span, [(first, behind) for first, behind, standing in runs if standing == number]
 
     def is_there(self, at: int, width: int, content: Content, start: int, end: int) -> bool:
         """Whether from `start` to `end` there are the rows of a tensor at an address with this content.
 
-        They may be of whatever pieces; rows that the first file does not have may be anything.
+        They may be of whatever spans; rows that the first file does not have may be anything.
         """
         return all(
-            self._holds(None if number is None else self._pieces[number], at, width, content, first, behind)
+            self._holds(None if number is None else self._spans[number], at, width, content, first, behind)
             for first, behind, number in self._seen.runs(start, end)
         )
 
-    def _holds(self, piece: WrittenSpan | None, at: int, width: int, content: Content, first: int, behind: int) -> bool:
-        """Whether a piece holds from `first` to `behind` what a tensor at an address does."""
-        there = piece.content if piece and piece.width == width else None
-        if piece and there == content and piece.start == at:
+    def _holds(self, span: WrittenSpan | None, at: int, width: int, content: Content, first: int, behind: int) -> bool:
+        """Whether a span holds from `first` to `behind` what a tensor at an address does."""
+        there = span.content if span and span.width == width else None
+        if span and there == content and span.start == at:
             return True
         if content.filled or not content.axes:
             return False
@@ -81,8 +81,8 @@ class WrittenSpans:
         row = width * prod(content.shape[axis + 1 :])
         lowest, highest = (first - at) // row, -((at - behind) // row)
         wanted = content.axes[axis][lowest:highest]
-        if piece and held and not (at - piece.start) % row:
-            further = (at - piece.start) // row
+        if span and held and not (at - span.start) % row:
+            further = (at - span.start) // row
             wanted = tuple(a for a, b in zip(wanted, held[lowest + further : highest + further], strict=True) if a != b)
         is_new = partial(self.catalogue.is_new_row, content.base)
         if all(is_new(axis, symbol) for symbol in wanted):
