@@ -40,6 +40,8 @@ class StopSignal {
   }
   bool cancelled() const { return was_cancelled_.load(std::memory_order_relaxed); }
   bool stopped() const { return cancelled() || late_.load(std::memory_order_relaxed); }
+  // Seconds until the deadline, infinity where there is none.
+  double left() const { return seconds_ - std::chrono::duration<double>(Clock::now() - began_).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;

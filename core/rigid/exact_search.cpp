@@ -12,11 +12,13 @@ constexpr std::int64_t kLooks = 100;             // at each pair, in all that on
 
 }  // namespace
 
-ExactSearch::ExactSearch(const Units& units, const StopSignal& signal)
-    : units_(units), signal_(signal), low_(units.units.size(), 0), high_(low_), of_(units.units.size()) {
-  for (const std::size_t a : units.used)
+ExactSearch::ExactSearch(const Units& units, const Array<std::size_t>& among, const StopSignal& signal)
+    : units_(units), among_(among), signal_(signal), low_(units.units.size(), 0), high_(low_), of_(units.units.size()) {
+  Array<char> takes_part(units.units.size(), 0);
+  for (const std::size_t a : among) takes_part[a] = 1;
+  for (const std::size_t a : among)
     for (const Neighbour& other : units.neighbours[a]) {
-      if (other.unit < a || other.gaps.empty()) continue;
+      if (other.unit < a || other.gaps.empty() || takes_part[other.unit] == 0) continue;
       of_[a].push_back(pairs_.size());
       of_[other.unit].push_back(pairs_.size());
       pairs_.push_back({a, other.unit, &other.gaps, 0, 0, 0, 1});
@@ -35,16 +37,20 @@ std::int64_t ExactSearch::bound(std::int64_t bound, std::int64_t height) {
 }
 
 bool ExactSearch::lower(Array<std::int64_t>& bases, std::int64_t height, std::int64_t& work) {
-  work_ = work;
-  while (fits(height - 1, bases)) {
+  while (fit(bases, height - 1, work)) {
     height = 0;
-    for (const std::size_t u : units_.used) {
-      bases[u] = low_[u];
-      height = std::max(height, low_[u] + units_.units[u].high);
-    }
+    for (const std::size_t u : among_) height = std::max(height, bases[u] + units_.units[u].high);
   }
+  return work > 0;
+}
+
+bool ExactSearch::fit(Array<std::int64_t>& bases, std::int64_t limit, std::int64_t& work) {
+  work_ = work;
+  const bool found = fits(limit, bases);
+  if (found)
+    for (const std::size_t u : among_) bases[u] = low_[u];
   work = work_;
-  return work_ > 0;
+  return found;
 }
 
 // Whether the bounds of bases and distances below a limit leave something, or all work is done.
@@ -55,7 +61,7 @@ bool ExactSearch::may_fit(std::int64_t limit) {
     duel.least = -kUnlimited;
     duel.most = kUnlimited;
   }
-  for (const std::size_t u : units_.used) {
+  for (const std::size_t u : among_) {
     const Unit& unit = units_.units[u];
     low_[u] = unit.pin != Unit::kFree ? unit.pin : unit.from(unit.least);
     high_[u] = unit.pin != Unit::kFree ? unit.pin : unit.until(limit - unit.high);

@@ -18,11 +18,14 @@ namespace modelplan::rigid {
 //
 // Work is counted in looks at a pair; the same work gives the same answer on every machine.
 //
-// Source: K. Stergiou, M. Koubarakis, "Backtracking algorithms for disjunctions of temporal constraints", Artificial
-// Intelligence 120, 2000; weights as in constraint_search.hpp.
+// Sources: K. Stergiou, M. Koubarakis, "Backtracking algorithms for disjunctions of temporal constraints", Artificial
+// Intelligence 120, 2000; weights: F. Boussemart, F. Hemery, C. Lecoutre, L. Sais, "Boosting systematic search by
+// weighting constraints", ECAI 2004.
 class ExactSearch {
  public:
-  ExactSearch(const Units& units, const StopSignal& signal);
+  // Of all units, or of some alone.
+  ExactSearch(const Units& units, const StopSignal& signal) : ExactSearch(units, units.used, signal) {}
+  ExactSearch(const Units& units, const Array<std::size_t>& among, const StopSignal& signal);
 
   std::size_t pairs() const { return pairs_.size(); }
 
@@ -31,6 +34,10 @@ class ExactSearch {
 
   // Lowers a packing of some height until it is the lowest one, true, or until `work` is done. Splits as it lies first.
   bool lower(Array<std::int64_t>& bases, std::int64_t height, std::int64_t& work);
+
+  // Whether a packing of the units below a limit was found, then in `bases`; false where there is none, or with no work
+  // left. Splits as `bases` lie first.
+  bool fit(Array<std::int64_t>& bases, std::int64_t limit, std::int64_t& work);
 
  private:
   // What is left of the distance base(a) - base(b) of two units; `open` is the widest gap within, 0 where none is.
@@ -65,6 +72,7 @@ class ExactSearch {
   void look_at(std::size_t pair);
 
   const Units& units_;
+  Array<std::size_t> among_;
   const StopSignal& signal_;
   Array<std::int64_t> low_, high_;  // bounds of the base of each unit
   Array<Duel> pairs_;

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "../load_bound.hpp"
-#include "constraint_search.hpp"
 #include "ejecting.hpp"
 #include "exact_search.hpp"
+#include "few_units.hpp"
+#include "packer.hpp"
 #include "units.hpp"
 
 namespace modelplan::rigid {
@@ -23,115 +24,6 @@ Ended ended_at(std::int64_t height, std::int64_t bound, const Options& options, 
   if (signal.cancelled()) return Ended::kCancelled;
   return signal.stopped() ? Ended::kDeadline : Ended::kBudget;
 }
-
-// First fit of units in a given order.
-class Packer {
- public:
-  explicit Packer(const Units& units) : units_(units), placed_(units.units.size(), 0), bases_(units.units.size(), 0) {
-    for (std::size_t u = 0; u < bases_.size(); ++u) {
-      bases_[u] = home(u);
-      first_.push_back(forbidden_.size());
-      for (const Neighbour& other : units.neighbours[u])
-        for (const Gap& gap : other.gaps) forbidden_.push_back({other.unit, gap});
-    }
-    first_.push_back(forbidden_.size());
-  }
-
-  const Array<std::size_t>& used() const { return units_.used; }
-  const Array<std::int64_t>& bases() const { return bases_; }
-  const Unit& unit(std::size_t u) const { return units_.units[u]; }
-  const Array<Neighbour>& neighbours(std::size_t u) const { return units_.neighbours[u]; }
-  const Units& units() const { return units_; }
-  // Looks at forbidden distances so far, and how many all units take.
-  std::int64_t work() const { return work_; }
-  std::int64_t whole() const { return static_cast<std::int64_t>(forbidden_.size() + used().size()); }
-  std::int64_t height(const Array<std::int64_t>& bases) const {
-    std::int64_t found = 0;
-    for (const std::size_t u : used()) found = std::max(found, bases[u] + unit(u).high);
-    return found;
-  }
-
-  // The height of first fit in `order`, or more than `limit` as soon as that is passed.
-  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit) {
-    touched_.assign(bases_.size(), 1);
-    return place(order, limit, 0, bases_);
-  }
-
-  // The same where first fit in another order, in which only the units of `moved` stood elsewhere, gave `known`. The
-  // first `same` units of both orders are the same ones. A unit whose neighbours stand where they stood, before or
-  // behind it as they did, stands where it stood too.
-  std::int64_t place_moved(const Array<std::size_t>& order, std::int64_t limit, std::size_t same,
-                           const Array<std::int64_t>& known, const Array<std::size_t>& moved) {
-    touched_.assign(bases_.size(), 0);
-    for (const std::size_t u : moved) {
-      touched_[u] = 1;
-      touch_around(u);
-    }
-    return place(order, limit, same, known);
-  }
-
- private:
-  std::int64_t place(const Array<std::size_t>& order, std::int64_t limit, std::size_t same,
-                     const Array<std::int64_t>& known) {
-    ++round_;
-    work_ += static_cast<std::int64_t>(order.size());
-    std::int64_t height = 0;
-    const auto stands = [&](std::size_t u, std::int64_t base) {
-      bases_[u] = base;
-      placed_[u] = round_;
-      height = std::max(height, base + unit(u).high);
-    };
-    for (const std::size_t u : order)
-      if (unit(u).pin != Unit::kFree) stands(u, unit(u).pin);
-    for (std::size_t i = 0; i < same; ++i) stands(order[i], known[order[i]]);
-    for (std::size_t i = same; i < order.size(); ++i) {
-      const std::size_t u = order[i];
-      if (unit(u).pin != Unit::kFree) continue;
-      const std::int64_t before = known[u];
-      stands(u, touched_[u] != 0 ? lowest(u) : before);
-      if (height > limit) return height;
-      if (bases_[u] != before) touch_around(u);
-    }
-    return height;
-  }
-
-  void touch_around(std::size_t u) {
-    for (const Neighbour& other : units_.neighbours[u]) touched_[other.unit] = 1;
-  }
-
-  std::int64_t home(std::size_t u) const {
-    return unit(u).pin != Unit::kFree ? unit(u).pin : unit(u).from(unit(u).least);
-  }
-
-  // The first legal base that no gap forbids: gaps raise it until none does, those below it are left out.
-  std::int64_t lowest(std::size_t u) {
-    gaps_.clear();
-    work_ += static_cast<std::int64_t>(first_[u + 1] - first_[u]);
-    std::int64_t at = home(u);
-    const auto passes = [&](const Gap& gap) {
-      if (gap.lo >= at) return false;
-      if (at < gap.hi) at = unit(u).from(gap.hi);
-      return true;
-    };
-    for (std::size_t k = first_[u]; k < first_[u + 1]; ++k) {
-      const auto& [other, gap] = forbidden_[k];
-      if (placed_[other] != round_) continue;
-      const Gap moved{gap.lo + bases_[other], gap.hi + bases_[other]};
-      if (!passes(moved)) gaps_.push_back(moved);
-    }
-    while (std::erase_if(gaps_, passes) != 0) {
-    }
-    return at;
-  }
-
-  const Units& units_;
-  Array<std::int64_t> placed_, bases_;
-  Array<std::pair<std::size_t, Gap>> forbidden_;  // distances of all units from their neighbours
-  Array<std::size_t> first_;                      // of those of each unit
-  Array<Gap> gaps_;
-  Array<char> touched_;  // units whose place must be looked for
-  std::int64_t round_ = 0, work_ = 0;
-};
 
 // A number for each unit, the same for those of one size that live equally long: stripes of one operator, mostly.
 Array<std::size_t> kinds_of(const Packer& packer) {
@@ -337,31 +229,19 @@ class Search {
   Array<std::size_t> order_;
 };
 
-// Lowers a packing by the constraint search as long as tries are left; a try counts as many steps as it takes time.
-void narrow(const Packer& packer, const Options& options, const StopSignal& signal, Array<std::int64_t>& bases,
-            Packed& found) {
-  constexpr std::int64_t kSteps = 50, kShare = 800;  // steps of a try, tries between two looks at the signal
-  const std::int64_t enough = std::max(found.bound, options.enough);
-  ConstraintSearch search(packer.units(), options.seed);
-  std::int64_t height = packer.height(bases);
-  while (height > enough && found.tries < options.tries && !signal.poll(found.tries)) {
-    const std::int64_t share = std::min(kShare, options.tries - found.tries);
-    std::int64_t steps = share * kSteps;
-    while (steps > 0 && height > enough && search.lower(bases, height - 1, steps)) height = packer.height(bases);
-    found.tries += share;
-  }
-  found.ended = ended_at(height, found.bound, options, signal);
-}
-
 // The bases of the lowest packing of several searches, each with its share of the tries up to `tries`: where one search
 // ends depends more on where it begins than on how long it takes. With a deadline there is one search.
-void search_rounds(Packer& packer, const Options& options, std::int64_t tries, Array<std::int64_t>& bases,
-                   Packed& found) {
+void search_rounds(Packer& packer, const Options& options, const StopSignal& signal, std::int64_t tries,
+                   Array<std::int64_t>& bases, Packed& found) {
   constexpr std::int64_t kRound = 2500;
+  constexpr double kLeast = 1e-9;  // of the seconds of a round, of which 0 are no limit
   const auto starts = first_orders(packer, options.seed);
   while (found.ended == Ended::kBudget && found.tries < tries) {
     Options round = options;
-    if (options.seconds <= 0) round.tries = std::min(kRound, tries - found.tries);
+    if (options.seconds <= 0)
+      round.tries = std::min(kRound, tries - found.tries);
+    else
+      round.seconds = std::max(signal.left(), kLeast);
     round.seed = options.seed + static_cast<std::uint64_t>(found.tries);
     Search search(packer, round, found.bound);
     search.run(starts);
@@ -384,45 +264,30 @@ Array<std::int64_t> first_bases(Packer& packer, std::uint64_t seed) {
   return bases;
 }
 
-// Lowers a packing by complete search until it is the lowest one or so many tries are made: a try takes about as long
-// as a look at each pair.
-void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries, Array<std::int64_t>& bases,
-                   Packed& found) {
-  const std::int64_t pairs = std::max<std::int64_t>(static_cast<std::int64_t>(exact.pairs()), 1);
-  std::int64_t work = tries * pairs;
-  if (exact.lower(bases, packer.height(bases), work)) {
-    found.bound = packer.height(bases);
-    found.ended = Ended::kOptimal;
-  }
-  found.tries += tries - work / pairs;
+// Lowers a packing by complete search of few units until it is the lowest one or so many tries are made.
+void lower_by_few(FewUnits& few, std::int64_t tries, const Options& options, const StopSignal& signal,
+                  Array<std::int64_t>& bases, Packed& found) {
+  const std::int64_t height = few.lower(bases, found.bound, options.enough, tries);
+  found.tries += few.tries();
+  found.ended = ended_at(height, found.bound, options, signal);
 }
 
-// Searches in rounds, then completely; of many tries what is left goes to the constraint search, where that takes the
-// units. Before long rounds stand a short one and a complete search, which is mostly the end of it.
+// Searches few units completely, which mostly is the end of it; with many tries then in rounds, and completely again.
 Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
-  constexpr std::int64_t kMany = 1000, kShort = 1000, kPart = 16;
-  const bool many = options.tries >= kMany;
-  const std::int64_t in_rounds = many ? options.tries / 2 : options.tries / 4 * 3;
+  constexpr std::int64_t kMany = 1000;
+  const std::int64_t quarter = options.tries >= kMany ? options.tries / 4 : 0;
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
-  ExactSearch exact(packer.units(), signal);
-  Array<std::int64_t> bases = first_bases(packer, options.seed), soon = bases;
-  found.bound = exact.bound(found.bound, packer.height(bases));
+  FewUnits few(packer, signal);
+  Array<std::int64_t> bases = first_bases(packer, options.seed), others;
+  found.bound = ExactSearch(packer.units(), signal).bound(found.bound, packer.height(bases));
   found.ended = Ended::kBudget;
-  if (in_rounds > kShort && options.seconds <= 0) {
-    search_rounds(packer, options, kShort, soon, found);
-    ExactSearch quick(packer.units(), signal);
-    if (found.ended == Ended::kBudget) lower_exactly(packer, quick, options.tries / kPart, soon, found);
-    if (found.ended != Ended::kBudget) return soon;
-  }
-  const std::int64_t before = std::exchange(found.tries, 0);
-  search_rounds(packer, options, in_rounds, bases, found);
-  if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
-  if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
-    narrow(packer, options, signal, bases, found);
-  search_rounds(packer, options, options.tries, bases, found);
-  found.tries += before;
-  return packer.height(soon) < packer.height(bases) ? soon : bases;
+  lower_by_few(few, quarter > 0 ? quarter : options.tries, options, signal, bases, found);
+  if (found.ended != Ended::kBudget || quarter == 0) return bases;
+  search_rounds(packer, options, signal, 3 * quarter, others, found);
+  if (!others.empty() && packer.height(others) < packer.height(bases)) bases = others;
+  if (found.ended == Ended::kBudget) lower_by_few(few, options.tries - found.tries, options, signal, bases, found);
+  return bases;
 }
 
 }  // namespace
