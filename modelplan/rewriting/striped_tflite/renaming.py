@@ -8,9 +8,7 @@ Kernels that go element by element take any shape that all of their maps have: t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from networkx.utils import UnionFind
+from collections.abc import Iterable, Iterator, Sequence
 
 from modelplan.model import Graph, Kind
 from modelplan.ops import facts
@@ -49,10 +47,7 @@ class _Renaming:
         known = [index for index in range(len(graph.ops)) if index not in newer]
         self.renames = {index for index in known if self._only_renames(index)}
         self.alike = {index for index in known if self._takes_any_shape(index)}
-        groups = UnionFind(range(len(graph.tensors)))
-        for index in sorted(self.alike):
-            groups.union(*self.maps(index))
-        self.group = [groups[t] for t in range(len(graph.tensors))]
+        self.group = _tied(len(graph.tensors), map(self.maps, sorted(self.alike)))
         self._first = list(range(len(graph.tensors)))
         for index in sorted(self.renames):
             op = graph.ops[index]
@@ -208,3 +203,20 @@ class _Emission:
             number = self.result.add(AddedValue(name, t, shape))
         self.values[t, shape] = number
         return number
+
+
+def _tied(count: int, ties: Iterable[Sequence[int]]) -> list[int]:
+    """For each of so many numbers one that stands for all that are tied to it.
+
+    Cost: O(count log count): the fewer change who stands for them. networkx has this, and takes longer to import.
+    """
+    group = list(range(count))
+    members = {number: [number] for number in group}
+    for first, *others in filter(None, ties):
+        for other in others:
+            fewer, more = sorted((group[first], group[other]), key=lambda number: len(members[number]))
+            if fewer != more:
+                for number in members[fewer]:
+                    group[number] = more
+                members[more] += members.pop(fewer)
+    return group
