@@ -106,7 +106,7 @@ def _program(
     inputs = tuple(rows.value_of[t] for t in rows.graph.inputs)
     outputs = tuple(rows.value_of.get(t, -1) for t in rows.graph.outputs)
     scratch = {index: rows.operators[index].scratch for index in plan.scratch}
-    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases), repeats=rows.repeats)
+    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases), repeats=rows.repeats, order=rows.other_order)
     ends = inputs, outputs
     return CProgram(values, stages, packing.height, packing.load, *ends, graph.pushed, scratch, choices=made_of)
 
