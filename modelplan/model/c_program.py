@@ -131,8 +131,8 @@ class PlanChoices:
     """What all steps of a plan follow from, beside the model: stages, tiles, and where each group of values begins.
 
     `bases` are those of the values, then of the working memory of operators in the order in which they need it. `spare`
-    has (operator, address) of working memory for faster kernels. `repeats` follow from each other in this order. `order`
-    are the operators as they run, where that is not as the model has them.
+    has (operator, address) of working memory for faster kernels. `repeats` follow from each other in this order.
+    `order` are the operators as they run, where that is not as the model has them.
     """
 
     stages: tuple[StageChoice, ...]

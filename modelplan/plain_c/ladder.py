@@ -276,7 +276,7 @@ def _rungs(
         if rung := _repeated_rung(model, goal, names, _by_bound(searches, 1)[0]):
             least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
             yield rung
-    if "parts" not in goal.without:
+    if "parts" not in goal.without and _has_columns(model.rows):
         for search in _worth_trying(searches, before, "parts", _MANY):
             if least == inf or search.least_load(_MANY, *_FINER) < least:
                 yield from _parted_rungs(model, goal, names, report, search)
@@ -285,6 +285,11 @@ def _rungs(
         search = _by_bound(searches, _MANY)[0]
         least_bytes = min((rung.program.nbytes for rung in before if _fits(goal, rung)), default=0)
         yield from _tiled_rungs(model, goal, names, search, least_bytes, check)
+
+
+def _has_columns(rows: RowGraph) -> bool:
+    """Whether there are rows of several places, which can be cut into parts."""
+    return any(rows.shape(tensor).columns > 1 for value in rows.values for tensor in value.tensors)
 
 
 def _by_bound(searches: Sequence[StageSearch], parts: int) -> list[StageSearch]:

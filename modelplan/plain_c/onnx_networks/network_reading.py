@@ -37,10 +37,11 @@ _BETWEEN = {
     "Slice", "Cast", "QLinearAdd", "QLinearConcat",
 }  # fmt: skip
 #: Operators that keep floats as they are, or choose among them.
-_EXACT = frozenset(
-    """DEQUANTIZE MAX_POOL_2D REDUCE_MAX REDUCE_MIN MAXIMUM MINIMUM RESHAPE TRANSPOSE CONCATENATION SLICE STRIDED_SLICE
-    PAD PADV2 MIRROR_PAD GATHER DEPTH_TO_SPACE SPACE_TO_DEPTH RESIZE_NEAREST_NEIGHBOR""".split()
-)
+_EXACT = {
+    "DEQUANTIZE", "MAX_POOL_2D", "REDUCE_MAX", "REDUCE_MIN", "MAXIMUM", "MINIMUM", "RESHAPE", "TRANSPOSE",
+    "CONCATENATION", "SLICE", "STRIDED_SLICE", "PAD", "PADV2", "MIRROR_PAD", "GATHER", "DEPTH_TO_SPACE",
+    "SPACE_TO_DEPTH", "RESIZE_NEAREST_NEIGHBOR",
+}  # fmt: skip
 Rule = Callable[[Emitter, OnnxNode], None]
 
 
