@@ -398,6 +398,17 @@ def test_nodes_behind_one_without_c_are_named_too(tmp_path: Path) -> None:
     assert [said.count(word) for word in ("'first'", "'second'", "'third'", "node")] == [1, 1, 1, 4], said
 
 
+def test_a_source_of_another_model_is_told_from_wrong_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx.load(MODELS / "resnet8.onnx")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, tmp_path / "open.onnx")
+    source = _written(tmp_path / "open.onnx", tmp_path, "--dim", "batch=1", "--without", "overlaps,rows,again,parts")
+    assert main(["verify", str(MODELS / "unet_small.onnx"), "--against", str(source)]) == 2
+    assert "the C source was written of another model than" in capsys.readouterr().err
+
+
 def test_the_order_of_axes_stands_in_the_header(tmp_path: Path) -> None:
     model, quick = MODELS / "resnet8.onnx", ("--without", "parts")
     first = _written(model, tmp_path, *quick).with_suffix(".h").read_text()
