@@ -1,5 +1,5 @@
-"""MobileNetV2 in 8 bits as a .tflite file: the shapes of the paper, drawn weights, scales by which sums neither vanish
-nor saturate. What it answers means nothing; what it needs is that of the network.
+"""MobileNetV2 as a .tflite file of 8 bits and an .onnx file of float32: the shapes of the paper, drawn weights, scales
+by which sums neither vanish nor saturate. What it answers means nothing; what it needs is that of the network.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ import sys
 from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "sweeps"))
 from tflm_models import Op, S, T, build
@@ -112,3 +115,69 @@ def mobilenet_v2(width: float, size: int, seed: int = 0) -> bytes:
     x = net.convolution(x, max(1280, _channels(1280 * width)), 1, 1, _RELU6)
     shares = net.classified(x)
     return build(S(tuple(net.tensors), tuple(net.ops), (picture,), (shares,)))
+
+
+@dataclass
+class _OnnxNetwork:
+    """Nodes and weights in the making, of which each reads the last value."""
+
+    draw: np.random.Generator
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    tables: list[onnx.TensorProto] = field(default_factory=list)
+    last: str = "picture"
+
+    def node(self, kind: str, *operands: str, **attributes: Any) -> str:
+        self.last = f"value {len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, operands, [self.last], **attributes))
+        return self.last
+
+    def table(self, values: np.ndarray) -> str:
+        self.tables.append(numpy_helper.from_array(values.astype(np.float32), f"table {len(self.tables)}"))
+        return self.tables[-1].name
+
+    def weights(self, *shape: int) -> tuple[str, str]:
+        """Drawn weights and biases."""
+        values = self.draw.normal(0, sqrt(2 / np.prod(shape[1:])), shape)
+        return self.table(values), self.table(self.draw.normal(0, 0.1, shape[0]))
+
+    def convolution(self, depth: int, channels: int, kernel: int, stride: int = 1, *, apart: bool = False) -> None:
+        """A convolution of so many channels; `apart`: of each channel by itself."""
+        weights = self.weights(channels, 1 if apart else depth, kernel, kernel)
+        pads, group = [kernel // 2] * 4, depth if apart else 1
+        self.node("Conv", self.last, *weights, pads=pads, strides=[stride] * 2, group=group)
+
+    def bounded(self) -> None:
+        """ReLU6."""
+        self.node("Clip", self.last, self.table(np.array(0)), self.table(np.array(6)))
+
+    def block(self, depth: int, expansion: int, channels: int, stride: int) -> int:
+        """An inverted residual."""
+        before, wide = self.last, depth * expansion
+        if expansion > 1:
+            self.convolution(depth, wide, 1)
+            self.bounded()
+        self.convolution(wide, wide, 3, stride, apart=True)
+        self.bounded()
+        self.convolution(wide, channels, 1)
+        if stride == 1 and depth == channels:
+            self.node("Add", before, self.last)
+        return channels
+
+
+def mobilenet_v2_onnx(width: float, size: int, seed: int = 0) -> onnx.ModelProto:
+    """The same network in float32, as torch writes it: channels first."""
+    net, depth = _OnnxNetwork(np.random.default_rng(seed)), _channels(32 * width)
+    net.convolution(3, depth, 3, 2)
+    net.bounded()
+    for expansion, channels, repeats, stride in _GROUPS:
+        for number in range(repeats):
+            depth = net.block(depth, expansion, _channels(channels * width), 1 if number else stride)
+    wide = max(1280, _channels(1280 * width))
+    net.convolution(depth, wide, 1)
+    net.bounded()
+    net.node("Flatten", net.node("GlobalAveragePool", net.last))
+    net.node("Gemm", net.last, *net.weights(_CLASSES, wide), transB=1)
+    ends = [("picture", [1, 3, size, size]), (net.last, [1, _CLASSES])]
+    picture, scores = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in ends)
+    graph = helper.make_graph(net.nodes, "mobilenet_v2", [picture], [scores], net.tables)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

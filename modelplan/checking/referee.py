@@ -63,15 +63,16 @@ def _check_conflicts(problem: Problem, placement: Placement) -> None:
 
 def _check_groups(problem: Problem, placement: Placement) -> None:
     """Checks that all buffers of a group imply the same base address."""
-    bases: dict[int, tuple[int, int]] = {}
-    for buffer, group, delta in problem.groups.tolist():
-        base = int(placement.offsets[buffer]) - delta
-        first, expected = bases.setdefault(group, (buffer, base))
-        if base != expected:
-            raise BrokenPlanError(
-                f"{_place(problem, placement, buffer)} is {base - expected:+} bytes off its distance to"
-                f" {_place(problem, placement, first)} in group {group}"
-            )
+    buffers, groups, deltas = problem.groups.T
+    bases = placement.offsets[buffers] - deltas
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    off = bases - bases[first][which]
+    if off.any():
+        row = int(np.argmax(off != 0))
+        raise BrokenPlanError(
+            f"{_place(problem, placement, int(buffers[row]))} is {int(off[row]):+} bytes off its distance to"
+            f" {_place(problem, placement, int(buffers[first[which[row]]]))} in group {int(groups[row])}"
+        )
 
 
 def _check_each(problem: Problem, placement: Placement) -> None:

@@ -132,6 +132,7 @@ class PlanChoices:
 
     `bases` are those of the values, then of the working memory of operators in the order in which they need it. `spare`
     has (operator, address) of working memory for faster kernels. `repeats` follow from each other in this order.
+    `order` are the operators as they run, where that is not as the model has them.
     """
 
     stages: tuple[StageChoice, ...]
@@ -139,6 +140,7 @@ class PlanChoices:
     bases: tuple[int, ...]
     spare: tuple[tuple[int, int], ...] = ()
     repeats: tuple[Repeat, ...] = ()
+    order: tuple[int, ...] = ()
 
 
 Step: TypeAlias = KernelCall | ValueShift | RowsArrival

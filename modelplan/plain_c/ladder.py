@@ -16,6 +16,7 @@ from modelplan.plain_c import C_RUNGS, TIME_PER_RAM
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.instruction_counts import are_counted, expected_instructions
 from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.rows.branches import branch_by_branch
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.repeating import repeated_rows
 from modelplan.plain_c.rows.row_graph import RowGraph
@@ -36,7 +37,7 @@ _FEW, _MANY, _FINER = 4, 8, (16, 32)
 #: not weighed; what more parts than usual save is worth so much less.
 _DEAR = ("parts", "again")
 _LITTLE_TIME, _FINE = 0.1, 0.25
-#: The share of memory that more parts could save at least, for them to be tried.
+#: The share of memory that more parts, or another order, could save at least, for them to be tried.
 _GAIN = 0.002
 #: The share of multiply-accumulates and of time that operators may add which run again, though nobody asked for it.
 _LITTLE_WORK = 0.1
@@ -68,7 +69,7 @@ class CGoal(RewriteGoal):
 class CRung(Shown):
     """A plan as C: `ram` are all bytes of static memory, `flash` those of its tables, `operators` those that run.
 
-    `bound` is what no other stages with as many parts of rows need less than; None where that is not known. `macs` and
+    `bound` is what no other stages of as many parts, in this order, need less than; None: that is not known. `macs` and
     `time` are the shares that are added, `instructions` those that a run is expected to take; None: that is not known.
     `weighed` are these too, or what is weighed in their place where kernels were not counted.
     """
@@ -204,7 +205,7 @@ def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:
     if rung.name not in _DEAR or least is None:
         return False
     more, saved = _exchanged(rung, least)
-    coarse = next(other for other in rungs if other.parts == min(rung.parts, _MANY))
+    coarse = min((o for o in rungs if o.parts == min(rung.parts, _MANY)), key=lambda other: other.ram)
     finer, less = _exchanged(rung, coarse)
     return more > max(_LITTLE_TIME, goal.time_per_ram * saved) or finer > max(0.0, goal.time_per_ram * _FINE * less)
 
@@ -254,34 +255,64 @@ def _rungs(
     check: Callable[[], None],
 ) -> Iterator[CRung]:
     """The rungs from the first one on; those that were tried are in `before`."""
-    graph = StagedGraph(model.rows, goal.pushed, check)
+    other = branch_by_branch(model.rows)
+    graphs = [StagedGraph(r, goal.pushed, check) for r in ((model.rows, other) if other.other_order else (other,))]
+    searches = [StageSearch(graph, goal.seed, most_stages) for graph in graphs]
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
-    search = StageSearch(graph, goal.seed, most_stages)
     if "maps" not in goal.without:
         report("whole maps")
         tries = min(_WHOLE_TRIES, _WHOLE_PAIRS // len(model.rows.values) ** 2 + 1)
-        yield _rung("maps", model, placed_program(graph, single, tries, goal.seed), names, budget=goal.budget)
+        yield _rung("maps", model, placed_program(graphs[0], single, tries, goal.seed), names, budget=goal.budget)
     if "overlaps" not in goal.without:
         report("overlaps")
-        yield _rung(
-            "overlaps", model, search.program([replace(stage, parts=1) for stage in single]), names, budget=goal.budget
-        )
+        program = searches[0].program([replace(stage, parts=1) for stage in single])
+        yield _rung("overlaps", model, program, names, budget=goal.budget)
     if "rows" not in goal.without:
         report("rows")
-        bound, stages = search.least_load(1), search.stages(1)
-        yield _rung("rows", model, search.program(stages, bound), names, 1, bound, budget=goal.budget)
+        yield from (_row_rung(model, goal, names, s) for s in _worth_trying(searches, before, "rows", 1))
     least = inf
     if "again" not in goal.without and model.kernels == "portable":
         report("maps that are recomputed")
-        if rung := _repeated_rung(model, goal, names, search):
+        if rung := _repeated_rung(model, goal, names, _by_bound(searches, 1)[0]):
             least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
             yield rung
-    if "parts" not in goal.without and (least == inf or search.least_load(_MANY, *_FINER) < least):
-        yield from _parted_rungs(model, goal, names, report, search)
+    if "parts" not in goal.without and _has_columns(model.rows):
+        for search in _worth_trying(searches, before, "parts", _MANY):
+            if least == inf or search.least_load(_MANY, *_FINER) < least:
+                yield from _parted_rungs(model, goal, names, report, search)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
+        search = _by_bound(searches, _MANY)[0]
         least_bytes = min((rung.program.nbytes for rung in before if _fits(goal, rung)), default=0)
-        yield from _tiled_rungs(model, goal, names, (search.least_load(_MANY), least_bytes), check)
+        yield from _tiled_rungs(model, goal, names, search, least_bytes, check)
+
+
+def _has_columns(rows: RowGraph) -> bool:
+    """Whether there are rows of several places, which can be cut into parts."""
+    return any(rows.shape(tensor).columns > 1 for value in rows.values for tensor in value.tensors)
+
+
+def _by_bound(searches: Sequence[StageSearch], parts: int) -> list[StageSearch]:
+    """The search in the model's order, behind the one in another order where that could save memory."""
+    own, *others = searches
+    lower = [other for other in others if other.least_load(parts) < (1 - _GAIN) * own.least_load(parts)]
+    return [*lower, own]
+
+
+def _worth_trying(
+    searches: Sequence[StageSearch], before: Sequence[CRung], name: str, parts: int
+) -> Iterator[StageSearch]:
+    """Those that could need less than the rungs of a name which there are when each is asked for."""
+    for search in _by_bound(searches, parts):
+        if all(search.least_load(parts) < rung.program.nbytes for rung in before if rung.name == name):
+            yield search
+
+
+def _row_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung:
+    """The plan by rows."""
+    bound = search.least_load(1)
+    program = search.program(search.stages(1), bound)
+    return _rung("rows", model, program, names, 1, bound, search.graph.rows, goal.budget)
 
 
 def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, search: StageSearch) -> Iterator[CRung]:
@@ -290,7 +321,7 @@ def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, sea
         report(f"rows in {parts} parts")
         stages, bound = search.stages(parts), search.least_load(parts)
         program = search.program(stages, bound)
-        yield _rung("parts", model, program, names, parts, bound, budget=goal.budget)
+        yield _rung("parts", model, program, names, parts, bound, search.graph.rows, goal.budget)
     for parts in _FINER:
         report(f"rows in {parts} parts")
         bound = search.least_load(_MANY, parts)
@@ -299,7 +330,7 @@ def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, sea
         finer = search.finer(program, parts)
         if finer.nbytes < program.nbytes:
             program = finer
-            yield _rung("parts", model, finer, names, parts, bound, budget=goal.budget)
+            yield _rung("parts", model, finer, names, parts, bound, search.graph.rows, goal.budget)
 
 
 def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung | None:
@@ -310,20 +341,21 @@ def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearc
         return None
     again = StageSearch(StagedGraph(repeated.rows, goal.pushed, search.graph.check), goal.seed)
     program, bound = again.program(again.stages(1)), again.least_load(1)
-    rung = _rung("again", model, program, names, 1, bound, repeated.rows, budget=goal.budget)
+    rung = _rung("again", model, program, names, 1, bound, repeated.rows, goal.budget)
     return replace(rung, macs=repeated.macs, time=repeated.time)
 
 
 def _tiled_rungs(
-    model: CModel, goal: CGoal, names: CNames, tops: Sequence[int], check: Callable[[], None]
+    model: CModel, goal: CGoal, names: CNames, by_rows: StageSearch, least_bytes: int, check: Callable[[], None]
 ) -> Iterator[CRung]:
     """The plans by tiles of least memory; with a budget those of little work first.
 
-    They need less than the first of `tops`; where none does, less than the last one.
+    They need less than what plans by rows can; where none does, less than the least of these that there is.
     """
     most = goal.max_macs or inf, goal.max_time or inf
-    search = TileSearch(model.rows, goal.pushed, *most, check)
+    search = TileSearch(by_rows.graph.rows, goal.pushed, *most, check)
     if goal.budget is None:
+        tops = by_rows.least_load(_MANY), least_bytes
         lowest = next(filter(None, (list(search.least(low, top)) for low, top in pairwise([0, *tops]))), [])
         plans = {(t.stages, t.macs): t for t in lowest}.values()
         tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]

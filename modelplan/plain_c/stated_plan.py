@@ -17,6 +17,7 @@ from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, PlanChoices
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.rows.branches import can_run_in, rows_in_order
 from modelplan.plain_c.rows.placing_rows import chosen_program
 from modelplan.plain_c.rows.repeating import possible_repeats, with_repeats
 from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
@@ -75,7 +76,7 @@ def stated_program(model: CModel, source: str) -> tuple[Mapping[int, COperator],
         UnreadPlanError: it states none, or one that is no plan of this model.
     """
     choices, nbytes, pushed = stated_choices(source)
-    rows, spare = _with_stated_chains(_with_stated_repeats(model, choices), choices), dict(choices.spare)
+    rows, spare = _with_stated_chains(_stated_rows(model, choices), choices), dict(choices.spare)
     if pushed and len(model.graph.inputs) != 1:
         raise UnreadPlanError(f"rows are handed over for one of {len(model.graph.inputs)} inputs")
     if not spare.keys() <= model.faster.keys():
@@ -91,8 +92,12 @@ def stated_program(model: CModel, source: str) -> tuple[Mapping[int, COperator],
     return model.operators_of(rows, program, {i: model.faster[i] for i in spare}), program
 
 
-def _with_stated_repeats(model: CModel, choices: PlanChoices) -> RowGraph:
+def _stated_rows(model: CModel, choices: PlanChoices) -> RowGraph:
     rows = model.rows
+    if choices.order:
+        if not can_run_in(rows, choices.order):
+            raise UnreadPlanError("it states an order in which its operators cannot run")
+        rows = rows_in_order(rows, choices.order)
     for repeat in choices.repeats:
         if model.kernels != "portable" or repeat not in set(possible_repeats(rows)):
             raise UnreadPlanError("it states that operators run again which cannot")

@@ -247,7 +247,10 @@ def network_of_source(path: str, source: str) -> StatedNetwork:
     names = {field.name for field in fields(NetworkRequest)}
     if not names <= asked.keys():
         raise RequestError(f"the C source was not written of an .onnx model; write it of {path} with `fit`")
-    return network_of(path, NetworkRequest(**{name: asked[name] for name in names}))
+    try:
+        return network_of(path, NetworkRequest(**{name: asked[name] for name in names}))
+    except RequestError as problem:
+        raise RequestError(f"the C source was written of another model than {path}: {problem}") from None
 
 
 def stated_interface(file: FileModel, header: str) -> str:

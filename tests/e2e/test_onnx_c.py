@@ -85,24 +85,48 @@ def test_a_network_fits_and_is_verified(
     assert "C beside ONNX Runtime  ok" in printed
 
 
-def test_means_of_codes_without_sign_are_rounded_with_their_own_zero_point(tmp_path: Path) -> None:
-    """Of four codes at one scale many means lie between two codes, where the last bit of a sum decides."""
+@pytest.mark.parametrize("zero", [np.uint8(0), np.int8(-1)])
+@pytest.mark.parametrize(("channels", "side", "window"), [(8, 24, 2), (400, 6, 6)], ids=["windows", "whole maps"])
+def test_means_of_codes_are_rounded_with_their_own_zero_point(
+    channels: int, side: int, window: int, zero: np.generic, tmp_path: Path
+) -> None:
+    """At one scale many means lie between two codes, where the last bit decides: of whole maps sums are integers."""
     model, scale = tmp_path / "mean.onnx", np.float32(0.01006306)
-    codes = [numpy_helper.from_array(np.array(v, t), n) for n, v, t in (("s", scale, np.float32), ("z", 0, np.uint8))]
+    codes = [numpy_helper.from_array(np.array(scale), "s"), numpy_helper.from_array(np.array(zero), "z")]
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("AveragePool", ["d"], ["m"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("AveragePool", ["d"], ["m"], kernel_shape=[window] * 2, strides=[window] * 2),
         helper.make_node("QuantizeLinear", ["m", "s", "z"], ["n"]),
         helper.make_node("DequantizeLinear", ["n", "s", "z"], ["y"]),
     ]
-    ends = [helper.make_tensor_value_info(n, 1, [1, 8, side, side]) for n, side in (("x", 24), ("y", 12))]
+    ends = [
+        helper.make_tensor_value_info(name, 1, [1, channels, n, n]) for name, n in (("x", side), ("y", side // window))
+    ]
     graph = helper.make_graph(nodes, "mean", ends[:1], ends[1:], codes)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
     source = _written(model, tmp_path)
     assert execute_network(str(model), stated_request(source.read_text()), source).details.startswith(
         "outputs of 6 runs"
     )
+
+
+@pytest.mark.parametrize(("kind", "told"), [("MaxPool", ()), ("AveragePool", ("AVERAGE_POOL_2D",))])
+def test_floats_that_are_only_chosen_excuse_no_code_that_is_made_of_them(
+    kind: str, told: tuple[str, ...], tmp_path: Path
+) -> None:
+    model = tmp_path / "pool.onnx"
+    codes = [numpy_helper.from_array(np.array(v), n) for n, v in (("s", np.float32(0.1)), ("z", np.int8(3)))]
+    nodes = [
+        helper.make_node(kind, ["x"], ["m"], kernel_shape=[2, 2]),
+        helper.make_node("Transpose", ["m"], ["t"], perm=[0, 3, 2, 1]),
+        helper.make_node("QuantizeLinear", ["t", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info("x", 1, [1, 2, 5, 6]), helper.make_tensor_value_info("y", 1, [1, 5, 4, 2])]
+    graph = helper.make_graph(nodes, "pool", ends[:1], ends[1:], codes)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+    assert network_of(str(model)).asked["mixed"] == told
 
 
 @pytest.mark.parametrize(("bias_scale", "told"), [(0.0004, ""), (0.004, "1 Conv")])
@@ -372,6 +396,17 @@ def test_nodes_behind_one_without_c_are_named_too(tmp_path: Path) -> None:
         network_of(str(tmp_path / "m.onnx"))
     said = str(refused.value)
     assert [said.count(word) for word in ("'first'", "'second'", "'third'", "node")] == [1, 1, 1, 4], said
+
+
+def test_a_source_of_another_model_is_told_from_wrong_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx.load(MODELS / "resnet8.onnx")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, tmp_path / "open.onnx")
+    source = _written(tmp_path / "open.onnx", tmp_path, "--dim", "batch=1", "--without", "overlaps,rows,again,parts")
+    assert main(["verify", str(MODELS / "unet_small.onnx"), "--against", str(source)]) == 2
+    assert "the C source was written of another model than" in capsys.readouterr().err
 
 
 def test_the_order_of_axes_stands_in_the_header(tmp_path: Path) -> None:

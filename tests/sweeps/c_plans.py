@@ -21,6 +21,7 @@ from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram, StageChoice, TileChain
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import COperator
+from modelplan.plain_c.rows.branches import can_run_in, rows_in_order
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.repeating import possible_repeats, with_repeats
 from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
@@ -49,6 +50,18 @@ def random_chains(rows: RowGraph, draw: random.Random) -> list[TileChain]:
     return chains
 
 
+def random_order(rows: RowGraph, draw: random.Random) -> RowGraph:
+    """The rows with their operators in any order that there is; where variables see the order, as they are."""
+    if not can_run_in(rows, rows.order):
+        return rows
+    left, order = list(rows.order), list[int]()
+    while left:
+        made_by = {n: {rows.values[rows.value_of[t]].producer for t in rows.operators[n].operands} for n in left}
+        order.append(draw.choice([n for n in left if made_by[n].isdisjoint(left)]))
+        left.remove(order[-1])
+    return rows_in_order(rows, order)
+
+
 def random_repeats(rows: RowGraph, draw: random.Random) -> RowGraph:
     """The rows with up to two runs of operators again."""
     for _ in range(2):
@@ -58,9 +71,10 @@ def random_repeats(rows: RowGraph, draw: random.Random) -> RowGraph:
 
 
 def random_stages(model: CModel, draw: random.Random, *, pushed: bool) -> tuple[CProgram, Mapping[int, COperator]]:
-    """Operators in runs of random length, direction and parts, some by tiles or twice; and these operators."""
+    """Operators in any order and runs of random length, direction and parts, some by tiles or twice; and these."""
     tiled = draw.random() < 0.5 and model.kernels == "portable"  # as fit asks for tiles of portable kernels alone
-    rows = random_repeats(model.rows, draw) if draw.random() < 0.5 and model.kernels == "portable" else model.rows
+    rows = random_order(model.rows, draw) if draw.random() < 0.5 else model.rows
+    rows = random_repeats(rows, draw) if draw.random() < 0.5 and model.kernels == "portable" else rows
     chains = random_chains(rows, draw) if tiled else []
     graph = StagedGraph(with_chains(rows, chains), pushed)
     search, at, stages = StageSearch(graph), len(graph.rows.order), list[StageChoice]()

@@ -147,6 +147,9 @@ def transposed(d: Drawn) -> None:
 
 def pool(d: Drawn) -> None:
     d.start(d.map())
+    if d.random() < 0.1:
+        d.node("AveragePool", kernel_shape=d.input[2:])
+        return
     taps = [d.randint(1, min(4, e)) for e in d.input[2:]]
     if d.random() < 0.5:
         d.node("MaxPool", **_pool_windows(d, taps))

@@ -141,7 +141,8 @@ def c_verdict(ladder: CLadder, goal: CGoal, compiled: CompiledNetwork | None = N
     if rung.bound is not None:
         over = program.nbytes - rung.bound
         reached = f"{over:,} bytes below" if over else "reached"
-        lines.append(f"bound          {human(rung.bound)} for all choices of what runs together: {reached}")
+        order = " in this order" if program.choices and program.choices.order else ""
+        lines.append(f"bound          {human(rung.bound)} for all choices of what runs together{order}: {reached}")
     if compiled:
         flash = f"{compiled.code:,} bytes of code and {compiled.tables:,} of tables"
         lines.append(f"flash          {flash}, by {compiled.compiler}")

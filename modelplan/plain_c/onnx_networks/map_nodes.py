@@ -212,9 +212,19 @@ def greatest_of_windows(e: Emitter, node: OnnxNode) -> None:
 def mean_of_windows(e: Emitter, node: OnnxNode) -> None:
     """AveragePool, of floats or from codes to codes."""
     source = e.codes_of(node.inputs[0])
-    target = e.target(node, coded=source is not None)
+    whole = source is not None and _covers_map(e, node)
+    target = e.target(node, coded=source is not None, limited=not whole)
+    if whole and source and target.scales:
+        _reduced(e, source, target, "MEAN", keep=True)
+        return
     held = source if target.scales and source else e.floats(node.inputs[0])
     _pooled(e, node, e.in_order(held, last=True), target, "AVERAGE_POOL_2D")
+
+
+def _covers_map(e: Emitter, node: OnnxNode) -> bool:
+    """Whether the only window of a mean is the map, of whose codes ONNX Runtime then takes the mean in integers."""
+    extents, taps = _spatial(e.shape(node.inputs[0])), node.numbers("kernel_shape")
+    return taps == extents and not any(_windows(node, extents, taps)["Pads"])
 
 
 def coded_pool(e: Emitter, node: OnnxNode) -> None:
@@ -222,6 +232,9 @@ def coded_pool(e: Emitter, node: OnnxNode) -> None:
     scales, code = e.scales(node, 3)
     require(not int(node.number("channels_last")), "channels that stand last")
     target = NodeResult(node.outputs[0], scales=scales, code=code)
+    if _covers_map(e, node):
+        _reduced(e, coded_operand(e, node), target, "MEAN", keep=True)
+        return
     _pooled(e, node, e.in_order(coded_operand(e, node), last=True), target, "AVERAGE_POOL_2D")
 
 

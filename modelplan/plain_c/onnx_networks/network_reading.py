@@ -36,6 +36,12 @@ _BETWEEN = {
     "QuantizeLinear", "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Clip", "Relu", "Sigmoid", "Pad", "Concat",
     "Slice", "Cast", "QLinearAdd", "QLinearConcat",
 }  # fmt: skip
+#: Operators that keep floats as they are, or choose among them.
+_EXACT = {
+    "DEQUANTIZE", "MAX_POOL_2D", "REDUCE_MAX", "REDUCE_MIN", "MAXIMUM", "MINIMUM", "RESHAPE", "TRANSPOSE",
+    "CONCATENATION", "SLICE", "STRIDED_SLICE", "PAD", "PADV2", "MIRROR_PAD", "GATHER", "DEPTH_TO_SPACE",
+    "SPACE_TO_DEPTH", "RESIZE_NEAREST_NEIGHBOR",
+}  # fmt: skip
 Rule = Callable[[Emitter, OnnxNode], None]
 
 
@@ -167,9 +173,18 @@ def _rule(node: OnnxNode) -> Rule:
 
 def _floats_between(e: Emitter, inputs: list[int]) -> tuple[str, ...]:
     """The operators of whose floats codes are made, whose last bits ONNX Runtime may have otherwise."""
-    makers = {t: op.kind for op in e.built.ops for t in op.outputs}
-    read = (op.inputs[0] for op in e.built.ops if op.kind == "QUANTIZE")
-    floats = {makers.get(t, "") for t in read if t not in inputs and t not in e.built.scales}
+    makers = {t: op for op in e.built.ops for t in op.outputs}
+    read = [op.inputs[0] for op in e.built.ops if op.kind == "QUANTIZE"]
+    floats, seen = set[str](), {*inputs, *e.built.scales}
+    while read:
+        tensor = read.pop()
+        if tensor in seen or tensor not in makers:
+            continue
+        seen.add(tensor)
+        if makers[tensor].kind in _EXACT:
+            read += makers[tensor].inputs
+        else:
+            floats.add(makers[tensor].kind)
     spread = {op.kind for op in e.built.ops if op.kind == "TRANSPOSE_CONV" and op.outputs[0] in e.built.scales}
     return tuple(sorted(floats | spread))
 

@@ -65,7 +65,7 @@ def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int
     tries = min(tries, _TRIES_OF_GROUP * (int(group.max(initial=0)) + 1))
     names = [*(f"value {v}" for v in range(len(graph.rows.values))), *(f"scratch of op {n}" for n in plan.scratch)]
     groups = np.column_stack((np.arange(len(size)), group, delta))
-    labels = tuple(names[g] for g in group.tolist())
+    labels = tuple(np.array(names, dtype=object)[group].tolist())
     problem = Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
     return PlacedStages(graph, tuple(choices), plan, pack(problem, tries, seed))
 
@@ -106,7 +106,7 @@ def _program(
     inputs = tuple(rows.value_of[t] for t in rows.graph.inputs)
     outputs = tuple(rows.value_of.get(t, -1) for t in rows.graph.outputs)
     scratch = {index: rows.operators[index].scratch for index in plan.scratch}
-    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases), repeats=rows.repeats)
+    made_of = PlanChoices(tuple(choices), rows.all_chains, tuple(bases), repeats=rows.repeats, order=rows.other_order)
     ends = inputs, outputs
     return CProgram(values, stages, packing.height, packing.load, *ends, graph.pushed, scratch, choices=made_of)
 

@@ -104,7 +104,8 @@ class RowGraph:
 
     `chains` are the operators that run tile by tile before and with one of the order, by its number. `expanded` are
     those that can compute another one too, with its number; `folded` are those that do. What runs again has a number
-    of its own, by which `origins` has that of the model; `repeats` made it.
+    of its own, by which `origins` has that of the model; `repeats` made it. `other_order` is the order of the model's
+    operators where it is not the model's.
     """
 
     graph: Graph
@@ -117,6 +118,7 @@ class RowGraph:
     folded: Mapping[int, int] = field(default_factory=dict)
     origins: Mapping[int, int] = field(default_factory=dict)
     repeats: tuple[Repeat, ...] = ()
+    other_order: tuple[int, ...] = ()
     _shapes: dict[int, MapShape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def shape(self, tensor: int) -> MapShape:

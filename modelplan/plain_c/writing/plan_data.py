@@ -32,6 +32,8 @@ def plan_comment(program: CProgram, asked: Mapping[str, Any] | None = None) -> s
         "bases": list(choices.bases),
         "spare": [list(place) for place in choices.spare],
     }
+    if choices.order:
+        data["order"] = list(choices.order)
     if choices.repeats:
         data["again"] = [[list(repeat.operators), repeat.reader] for repeat in choices.repeats]
     if asked:
@@ -64,7 +66,8 @@ def stated_choices(source: str) -> tuple[PlanChoices, int, bool]:
         spare = tuple((_count(operator), _count(at)) for operator, at in data["spare"])
         again = data.get("again", [])
         repeats = tuple(Repeat(tuple(map(_count, operators)), _count(reader)) for operators, reader in again)
-        choices = PlanChoices(stages, chains, tuple(map(_count, data["bases"])), spare, repeats)
+        bases, order = (tuple(map(_count, numbers)) for numbers in (data["bases"], data.get("order", [])))
+        choices = PlanChoices(stages, chains, bases, spare, repeats, order)
         return choices, _count(data["bytes"]), bool(_count(data["pushed"]))
     except (ValueError, TypeError, LookupError, RecursionError) as problem:
         raise UnreadPlanError(f"its plan cannot be read: {problem}") from problem
