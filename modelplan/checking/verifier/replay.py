@@ -10,7 +10,6 @@ here with versions in place of validity bits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from modelplan.checking.verifier.semantics import is_opaque
 from modelplan.model import IntArray
 from modelplan.primitives import _core
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.lazy_records import dataclass
 
 _RUNS = 2
 #: Whose steps those below 0 are, and what is wrong with a read, as `core/verifier/shadow.hpp` numbers them.

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +17,7 @@ from modelplan.planning.allocators import narrowing, tied_buffers
 from modelplan.planning.allocators.allocator_rows import USUAL_DEMANDS, Allocator
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: One step is a thousandth of CP-SAT's deterministic time, which is about a millisecond.
 STEPS_PER_UNIT = 1000

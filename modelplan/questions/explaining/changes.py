@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.explaining import operator_edits
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.plain_c import CChange, c_words, in_plain_c

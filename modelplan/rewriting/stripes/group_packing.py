@@ -7,7 +7,6 @@ next one. The packing is a `Problem` with groups, placed and refereed like any o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from modelplan.model import Budget, IntArray, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 
 
