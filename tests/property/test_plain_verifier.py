@@ -13,6 +13,7 @@ from plain_verifier import PlainReplay, check_pairs
 from shares import share
 
 from modelplan import BrokenPlanError
+from modelplan.checking.verifier import replay as verifier_replay
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step, Value
@@ -100,7 +101,11 @@ def outcome(level: Callable[[], int]) -> str:
 
 
 @pytest.mark.slow
-def test_the_verifier_finds_the_fault_that_its_plain_twin_finds() -> None:
+@pytest.mark.parametrize("most_pieces", [64, 0])
+def test_the_verifier_finds_the_fault_that_its_plain_twin_finds(
+    most_pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifier_replay, "_MOST_PIECES", most_pieces)
     found: Counter[str] = Counter()
     for seed in range(CASES):
         rng = random.Random(seed)
