@@ -98,12 +98,18 @@ def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
     return int((born - gone).cumsum().max())
 
 
+#: Pairs of rows alive together that all tries of a packing look at, at most.
+MOST_LOOKS = 500_000_000
+
+
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
-    """The lowest packing found in so many tries; `enough` is a height that ends the search.
+    """The lowest packing found in so many tries, or less for many pairs; `enough` is a height that ends the search.
 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
+    pairs = int(_core.conflict_counts(problem.core).sum()) // 2
+    tries = min(tries, max(MOST_LOOKS // max(pairs, 1), 1))
     placement = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
     if placement.ended == "cancelled":
         raise KeyboardInterrupt
