@@ -35,7 +35,7 @@ void require_ascending_below(Ints ids, std::size_t count) {
 
 Column replay_of(std::int64_t steps, const Table& tensors, const Column& inputs, const Column& outputs,
                  const Column& states, const Table& reads, const Table& writes, const Table& scratch,
-                 const Table& moves, std::int64_t runs) {
+                 const Table& moves, std::int64_t runs, std::size_t most_pieces) {
   const Columns tensor(tensors, 3), read(reads, 2), write(writes, 2), junk(scratch, 3), move(moves, 4);
   const verifier::Run run{.steps = steps,
                           .size = tensor[0],
@@ -60,7 +60,7 @@ Column replay_of(std::int64_t steps, const Table& tensors, const Column& inputs,
   for (const auto& column : {run.read_step, run.write_step, run.scratch_step})
     require_ascending_below(column, static_cast<std::size_t>(steps));
   require_ascending_below(run.move_write, run.write_step.size());
-  const auto fault = unlocked([&] { return verifier::replay(run, runs); });
+  const auto fault = unlocked([&] { return verifier::replay(run, runs, most_pieces); });
   if (!fault) return column_of(Array<std::int64_t>());
   return column_of({fault->kind, fault->run, fault->step, fault->tensor, fault->start, fault->end, fault->by_step,
                     fault->by_tensor});
@@ -72,7 +72,7 @@ void bind_verifier(nb::module_& module) {
   module.def("find_shared_bytes", &shared_bytes_of, "start"_a, "end"_a, "first"_a, "last"_a, "cls"_a, "overwrites"_a,
              "The first two lives that share bytes and must not, or (-1, -1); rows (over, by, step) of classes may.");
   module.def("replay", &replay_of, "steps"_a, "tensors"_a, "inputs"_a, "outputs"_a, "states"_a, "reads"_a, "writes"_a,
-             "scratch"_a, "moves"_a, "runs"_a,
+             "scratch"_a, "moves"_a, "runs"_a, "most_pieces"_a,
              "(kind, run, step, tensor, start, end, by step, by tensor) of the first read that does not find its own"
              " bytes; empty if there is none.");
 }

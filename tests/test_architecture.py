@@ -256,6 +256,15 @@ def test_a_word_means_one_thing_in_names_and_texts(word: str) -> None:
     assert not [str(path) for path in files if re.search(word, path.read_text(), re.IGNORECASE)], f"{word}: {means}"
 
 
+def test_frozen_classes_are_defined_by_the_decorator_whose_methods_wait() -> None:
+    usual = [
+        dotted(path)
+        for path in sources()
+        if "@dataclass(frozen=True" in path.read_text() and "from dataclasses import dataclass" in path.read_text()
+    ]
+    assert not usual, "import dataclass from modelplan.primitives.lazy_records"
+
+
 def test_no_function_bears_the_name_of_a_module() -> None:
     stages = [p for p in sources() if p.parent.name != "cli"]  # commands are named for the verbs they run
     modules = {p.stem for p in stages} | {p.parent.name for p in stages}

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "allocators/neighbours.hpp"
 #include "allocators/telamalloc_propagator.hpp"
 #include "sorting.hpp"
 
@@ -76,7 +77,7 @@ class Search {
 
   Answer run(const Limits& limits) {
     LimitedMeter meter(limits);
-    answer_.ended = solver_.root() ? search(meter) : Ended::kInfeasible;
+    answer_.ended = solver_.root(meter) ? search(meter) : Ended::kInfeasible;
     answer_.steps = meter.used();
     if (answer_.ended == Ended::kComplete)
       for (std::size_t b = 0; b < problem_.count(); ++b) answer_.offsets.push_back(solver_.low(b));
@@ -93,16 +94,16 @@ class Search {
         continue;
       }
       if (!meter.take()) return meter.ended();
-      if (try_here(b)) levels_.push_back({.mark = solver_.mark()});
+      if (try_here(b, meter)) levels_.push_back({.mark = solver_.mark()});
     }
-    return Ended::kComplete;
+    return meter.ended();
   }
 
-  bool try_here(std::size_t b) {
+  bool try_here(std::size_t b, Meter& meter) {
     Level& level = levels_.back();
     level.tried.push_back(b);
     const auto offset = solver_.lowest(b);
-    if (offset && solver_.assign(b, *offset, levels_.size() - 1)) {
+    if (offset && solver_.assign(b, *offset, levels_.size() - 1, meter)) {
       level.placed = b;
       return true;
     }
@@ -222,8 +223,11 @@ class Search {
   Answer answer_;
 };
 
+// Without a search where the pairs alone take more steps than there are.
 Answer run(const Problem& problem, std::int64_t capacity, const Options& options, const Limits& limits) {
-  return Search(problem, capacity, options).run(limits);
+  const auto counts = conflict_counts(problem);
+  const std::int64_t both_ways = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  return both_ways / 2 / kPairsOfStep < limits.steps ? Search(problem, capacity, options).run(limits) : Answer{};
 }
 
 }  // namespace

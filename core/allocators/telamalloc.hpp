@@ -35,7 +35,7 @@ struct Record {
 struct Answer {
   Ended ended = Ended::kBudget;       // kBudget: gave up or ran out of steps; kInfeasible only when the root says so
   Array<std::int64_t> offsets;        // empty unless feasible
-  std::int64_t steps = 0;             // placements tried
+  std::int64_t steps = 0;             // placements tried, and a part of the pairs looked at
   std::int64_t minor = 0, major = 0;  // backtracks
   Array<Record> records;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "allocators/neighbours.hpp"
 
@@ -43,7 +44,7 @@ Propagator::Propagator(const Problem& problem, std::int64_t capacity) : problem_
     }
 }
 
-bool Propagator::root() {
+bool Propagator::root(Meter& meter) {
   for (std::size_t b = 0; b < low_.size(); ++b) {
     const std::int64_t pin = problem_.pin[b];
     low_[b] = std::max<std::int64_t>(pin, 0);
@@ -53,7 +54,7 @@ bool Propagator::root() {
     if (problem_.size[b] > 0 && (high_[b] < low_[b] || low_[b] > capacity_ - problem_.size[b])) return fail({});
     wake(b);
   }
-  return propagate();
+  return propagate(meter);
 }
 
 void Propagator::wake(std::size_t b) {
@@ -71,26 +72,32 @@ void Propagator::set(Kind kind, std::size_t b, std::int64_t value, Entry why, En
   wake(b);
 }
 
-bool Propagator::assign(std::size_t b, std::int64_t offset, std::size_t level) {
+bool Propagator::assign(std::size_t b, std::int64_t offset, std::size_t level, Meter& meter) {
   decided_[b] = true;
   for (const Kind kind : {Kind::kLow, Kind::kHigh})
     set(kind, b, offset, kGiven, kGiven, static_cast<std::int32_t>(level));
-  return propagate();
+  return propagate(meter);
 }
 
-bool Propagator::propagate() {
+bool Propagator::propagate(Meter& meter) {
   while (!queue_.empty()) {
     const std::size_t b = queue_.back();
     queue_.pop_back();
     awake_[b] = false;
     for (const std::uint32_t pair : pairs_of_[b])
       if (!judge(pair)) {
-        for (const std::uint32_t sleeper : queue_) awake_[sleeper] = false;
-        queue_.clear();
+        forget_awake();
         return false;
       }
+    judged_ += std::ssize(pairs_of_[b]);
+    if (judged_ >= kPairsOfStep && !meter.spend(std::exchange(judged_, 0) / kPairsOfStep)) forget_awake();
   }
   return true;
+}
+
+void Propagator::forget_awake() {
+  for (const std::uint32_t sleeper : queue_) awake_[sleeper] = false;
+  queue_.clear();
 }
 
 // Decides which is below where only one order is left, then pushes the two apart.

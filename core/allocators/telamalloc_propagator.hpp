@@ -5,8 +5,12 @@
 #include <optional>
 
 #include "problem.hpp"
+#include "stopping.hpp"
 
 namespace modelplan::telamalloc {
+
+// Pairs in conflict that are looked at for a step, beside the placement that it tries.
+constexpr std::int64_t kPairsOfStep = 10'000;
 
 // Bounds of every position and, for every pair in conflict, who is below: propagated to a fixed point, undone by a
 // trail, and explained down to the decisions.
@@ -14,11 +18,12 @@ class Propagator {
  public:
   Propagator(const Problem& problem, std::int64_t capacity);
 
-  // Propagates the bounds of the problem itself; false proves that nothing fits.
-  bool root();
+  // Propagates the bounds of the problem itself; false proves that nothing fits. Once the meter has ended, this and
+  // `assign` leave bounds that say nothing.
+  bool root(Meter& meter);
 
   // Decides that `b` starts at `offset`, as decision number `level`; false when that cannot be, see culprits().
-  bool assign(std::size_t b, std::int64_t offset, std::size_t level);
+  bool assign(std::size_t b, std::int64_t offset, std::size_t level, Meter& meter);
 
   // The least offset within the bounds of `b` that touches no decided buffer; none: see culprits().
   std::optional<std::int64_t> lowest(std::size_t b);
@@ -56,7 +61,8 @@ class Propagator {
   };
 
   void set(Kind kind, std::size_t b, std::int64_t value, Entry why, Entry also, std::int32_t level);
-  bool propagate();
+  bool propagate(Meter& meter);
+  void forget_awake();
   bool judge(std::size_t pair);
   bool push_apart(std::size_t pair, std::size_t below, std::size_t above, std::int64_t bytes);
   bool fail(Array<Entry> because);
@@ -64,6 +70,7 @@ class Propagator {
 
   const Problem& problem_;
   std::int64_t capacity_;
+  std::int64_t judged_ = 0;  // pairs since the last step that they made
   Array<std::int64_t> low_, high_;
   Array<Entry> low_entry_, high_entry_;
   Array<bool> decided_, awake_;

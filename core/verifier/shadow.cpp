@@ -21,6 +21,46 @@ Piece cut(const Piece& piece, std::int64_t from, std::int64_t length) {
   return {piece.value, piece.start + from, length};
 }
 
+// Bytes [start, end) from where a piece begins that are not what they should be, with what they hold.
+struct Other {
+  std::int64_t start, end;
+  std::optional<Piece> found;  // none: nothing was written up to `end`
+};
+
+// What values are put together from, where they are: of many pieces a tensor gets a value of its own, as joins of joins
+// would have twice as many at each step, and values are taken apart where they differ.
+class Parts {
+ public:
+  void put_together(std::int64_t value, std::vector<Piece>&& pieces) { of_[value] = std::move(pieces); }
+
+  // The first bytes of `found` that are not those of `wanted`, which is as long.
+  std::optional<Other> first_other(const Piece& found, const Piece& wanted, int depth = 0) {
+    if (found.value == wanted.value && found.start == wanted.start) return std::nullopt;
+    const bool of_found = of_.contains(found.value) && (found.value >= wanted.value || !of_.contains(wanted.value));
+    const auto parts = of_.find(of_found ? found.value : wanted.value);
+    if (parts == of_.end() || depth == kDeepest || steps_-- <= 0) return Other{0, found.length, found};
+    const std::int64_t begin = of_found ? found.start : wanted.start;
+    std::int64_t from = -begin;
+    for (const Piece& part : parts->second) {
+      const std::int64_t low = std::max<std::int64_t>(from, 0), high = std::min(from + part.length, found.length);
+      if (low < high) {
+        const Piece inner = cut(part, low - from, high - low);
+        const auto other = of_found ? first_other(inner, cut(wanted, low, high - low), depth + 1)
+                                    : first_other(cut(found, low, high - low), inner, depth + 1);
+        if (other) return Other{low + other->start, low + other->end, other->found};
+      }
+      from += part.length;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Behind these bytes count as others.
+  static constexpr int kDeepest = 2'000;
+  std::int64_t steps_ = 1'000'000;
+  std::map<std::int64_t, std::vector<Piece>> of_;
+};
+
 // Disjoint intervals of the arena with the values in them.
 class Shadow {
  public:
@@ -34,12 +74,8 @@ class Shadow {
     pieces_.emplace(address, piece);
   }
 
-  // Bytes [first, second) from `address` on that hold something else than `wanted`, with what they hold.
-  struct Other {
-    std::int64_t start, end;
-    std::optional<Piece> found;  // none: nothing was written up to `end`
-  };
-  std::optional<Other> other_than(const Piece& wanted, std::int64_t address) const {
+  // The first bytes from `address` on that are not those of `wanted`, by their addresses.
+  std::optional<Other> other_than(const Piece& wanted, std::int64_t address, Parts& parts) const {
     const std::int64_t end = address + wanted.length;
     auto it = pieces_.upper_bound(address);
     if (it != pieces_.begin() && std::prev(it)->first + std::prev(it)->second.length > address) --it;
@@ -47,7 +83,8 @@ class Shadow {
       if (it == pieces_.end() || it->first > from) return Other{from, end, std::nullopt};
       const std::int64_t to = std::min(it->first + it->second.length, end);
       const Piece found = cut(it->second, from - it->first, to - from);
-      if (found.value != wanted.value || found.start != wanted.start + from - address) return Other{from, to, found};
+      if (const auto other = parts.first_other(found, cut(wanted, from - address, to - from)))
+        return Other{from + other->start, from + other->end, other->found};
       from = to;
     }
     return std::nullopt;
@@ -70,7 +107,8 @@ class Shadow {
 
 class Machine {
  public:
-  explicit Machine(const Run& run) : run_(run), content_(run.size.size()), written_(run.size.size(), false) {}
+  Machine(const Run& run, std::size_t most_pieces)
+      : run_(run), most_pieces_(most_pieces), content_(run.size.size()), written_(run.size.size(), false) {}
 
   std::optional<Fault> perform(std::int64_t number) {
     if (number == 0)
@@ -116,8 +154,10 @@ class Machine {
       known = known && written_[as_index(run_.move_source[move])];
       if (known) take(run_.move_source[move], run_.move_start[move], run_.move_length[move], pieces);
     }
-    if (known && move > first) return pieces;
-    return fresh(run_.write_step[write], run_.write_tensor[write]);
+    if (known && move > first && pieces.size() <= most_pieces_) return pieces;
+    std::vector<Piece> own = fresh(run_.write_step[write], run_.write_tensor[write]);
+    if (known && move > first) parts_.put_together(own[0].value, std::move(pieces));
+    return own;
   }
 
   // Adds bytes [start, start + length) of what tensor `t` holds.
@@ -143,12 +183,12 @@ class Machine {
   }
 
   // Checks that every byte of a tensor is what was last written to it.
-  std::optional<Fault> check(std::int64_t t, std::int64_t number, std::int64_t step) const {
+  std::optional<Fault> check(std::int64_t t, std::int64_t number, std::int64_t step) {
     if (!written_[as_index(t)]) return Fault{Fault::kUnwrittenTensor, number, step, t};
     if (run_.planned[as_index(t)] == 0) return std::nullopt;
     std::int64_t address = run_.address[as_index(t)];
     for (const Piece& piece : content_[as_index(t)]) {
-      if (const auto other = shadow_.other_than(piece, address)) {
+      if (const auto other = shadow_.other_than(piece, address, parts_)) {
         if (!other->found) {
           const std::int64_t end = run_.address[as_index(t)] + run_.size[as_index(t)];
           return Fault{Fault::kUnwrittenBytes, number, step, t, other->start, end};
@@ -162,7 +202,9 @@ class Machine {
   }
 
   const Run& run_;
+  std::size_t most_pieces_;
   Shadow shadow_;
+  Parts parts_;
   std::vector<std::pair<std::int64_t, std::int64_t>> writers_;  // by value: (step, tensor)
   std::vector<std::vector<Piece>> content_;                     // by tensor
   std::vector<bool> written_;
@@ -170,8 +212,8 @@ class Machine {
 
 }  // namespace
 
-std::optional<Fault> replay(const Run& run, std::int64_t runs) {
-  Machine machine(run);
+std::optional<Fault> replay(const Run& run, std::int64_t runs, std::size_t most_pieces) {
+  Machine machine(run, most_pieces);
   for (std::int64_t number = 0; number < runs; ++number)
     if (const auto fault = machine.perform(number)) return fault;
   return std::nullopt;

@@ -36,7 +36,8 @@ struct Fault {
   std::int64_t start = 0, end = 0, by_step = kStart, by_tensor = -1;
 };
 
-// The first fault of `runs` runs one after the other. Time O(n log n) for n pieces of tensors that are written or read.
-std::optional<Fault> replay(const Run& run, std::int64_t runs);
+// The first fault of `runs` runs one after the other. A tensor whose moves bring more than `most_pieces` pieces counts
+// as one, taken apart where it shares bytes. Time O(n log n) for n pieces of tensors that are written or read.
+std::optional<Fault> replay(const Run& run, std::int64_t runs, std::size_t most_pieces);
 
 }  // namespace modelplan::verifier

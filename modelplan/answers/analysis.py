@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, TypeVar
 
 from modelplan.answers.explanation import Suggestion, Way
 from modelplan.model import Alternative, Plan, Requirement
 from modelplan.model.model_file import ModelFile, Target
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 

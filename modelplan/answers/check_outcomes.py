@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from modelplan.answers.analysis import Search
 from modelplan.answers.explanation import Suggestion
 from modelplan.model import Alternative, Requirement, SessionNeed
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 #: What a limit is about: `growth` is that of the arena against the baseline.

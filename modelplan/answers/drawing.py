@@ -6,7 +6,7 @@ A plan yields one, and so does a problem that came without a graph. Nothing here
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from modelplan.answers.summary import summary
 from modelplan.model import BoolArray, Buffer, BufferKind, Graph, IntArray, Kind, Placement, Plan, Problem, bounds
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from modelplan.answers.shared_plan import SharedPlan

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from enum import IntEnum
 from itertools import accumulate
 
 from modelplan.model import Plan, Requirement
 from modelplan.model.model_file import ModelFile
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 

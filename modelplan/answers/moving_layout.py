@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modelplan.answers.region_layout import Layout, RegionProblem
 from modelplan.model import Plan
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 

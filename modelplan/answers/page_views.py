@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from modelplan.answers.drawing import Drawing
 from modelplan.answers.placement_answers import Field, Solution, drawing_of
 from modelplan.answers.summary import summary
 from modelplan.model import Graph, Merge, Plan
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import human
 
 #: Which tensors share bytes in each mode of `--alias`, in words.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from modelplan.answers.drawing import Drawing
 from modelplan.answers.summary import RuntimePlan, runtime_plan
 from modelplan.model import IntArray, Placement, Plan, Problem, bounds
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 from modelplan.primitives.units import counted, human, stand_in
 from modelplan.primitives.version import __version__

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modelplan.model import Graph, Plan
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 

@@ -8,11 +8,11 @@ one stay to the next. Without copies each buffer has one stay, which lasts as lo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 
 from modelplan.model import Problem
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.targets.device import Dma, Region, allocatable
 
 #: Without an engine the processor copies.

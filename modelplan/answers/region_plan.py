@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay
 from modelplan.model import Plan
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 from modelplan.targets.device import Region
 

@@ -7,10 +7,10 @@ take turns if they are never active at the same time, but for a tensor that a pi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.model import Graph, Placement, Plan, Problem, Runtime, bounds
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.other_arenas import SharedArena

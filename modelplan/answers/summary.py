@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modelplan.model import Buffer, Graph, IntArray, Kind, Plan, bounds, class_bytes
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from modelplan.primitives.lazy_records import dataclass
 
 #: As it stands, only with the plan of a setting, not at all, not known, or the runtime would not run it.
 Verdict = Literal["fits", "with a plan", "no", "unknown", "refused"]

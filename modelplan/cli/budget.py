@@ -11,7 +11,7 @@ import os
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -21,6 +21,7 @@ from modelplan.cli import files, model_options, terminal
 from modelplan.formats.whole_files import read_text
 from modelplan.outputs.report import Section
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import counted, human
 from modelplan.questions.budgets.budget_checks import OPTIONS, ModelCheck, budget_file, from_file, outcome, row_checks
 from modelplan.questions.budgets.budget_edits import with_budget, with_number

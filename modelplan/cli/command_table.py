@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from modelplan.primitives.lazy_records import dataclass
 
 #: Name and promise of every command by group. The module of its name is imported when it runs: `configure` declares the
 #: arguments, `run` runs the command and returns the exit code.

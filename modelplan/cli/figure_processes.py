@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +16,7 @@ from modelplan.cli import files
 from modelplan.model import Plan
 from modelplan.outputs import import_matplotlib, outputs_of
 from modelplan.primitives.copied_processes import Begin, prepared, share_out
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

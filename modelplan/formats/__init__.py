@@ -6,7 +6,6 @@ import re
 import stat
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,6 +17,7 @@ from modelplan.formats.unpacking import inner_suffix, is_wrapped
 from modelplan.formats.whole_files import read_model, way_out
 from modelplan.model import Graph, Problem
 from modelplan.primitives.errors import ModelError, RequestError, did_you_mean
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from modelplan.formats.buffer_table import BufferTable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from modelplan.formats.whole_files import read_text
 from modelplan.model import IntArray, Problem
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError, did_you_mean
+from modelplan.primitives.lazy_records import dataclass
 
 #: A comment ends with its line; it may hold the name of a tensor, and that any character.
 _COMMENT = re.compile(r"//[^\n]*")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from operator import or_
@@ -27,6 +27,7 @@ from modelplan.formats.tflite.tflite_tables import byte_range, follow, scalar, t
 from modelplan.formats.tflite.tflite_tables import field as position
 from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import rounded_up
 
 #: Numbers of fields in the schema.

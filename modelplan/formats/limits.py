@@ -8,10 +8,11 @@ may have fewer: each command is to end soon.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from modelplan.model import Tensor
+from modelplan.primitives.lazy_records import dataclass
 
 #: Axes of a tensor: numpy's limit.
 MOST_AXES = 64

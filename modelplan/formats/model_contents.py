@@ -5,9 +5,8 @@ Who compares two models reads it beside the graphs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modelplan.model import Graph, Value
+from modelplan.primitives.lazy_records import dataclass
 
 #: Scales, zero points and the axis that they run along; empty for a tensor without.
 Quantisation = tuple[tuple[float, ...], tuple[int, ...], int] | None

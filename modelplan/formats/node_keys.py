@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from modelplan.model import Graph
+from modelplan.primitives.lazy_records import dataclass
 
 #: The id of a subgraph without a name that stands first.
 _MAIN = "main"

@@ -20,7 +20,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -29,6 +28,7 @@ import numpy as np
 from modelplan.formats.buffer_table import BufferTable
 from modelplan.model import BufferKind, IntArray, Placement, Problem
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import rows_of
 
 _GAP = re.compile(r"(-?\d+)-(-?\d+)(?:@(\d+):(\d+))?")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
@@ -28,6 +27,7 @@ from modelplan.formats.buffer_table import BufferTable, Piece, PlannedBuffer, ch
 from modelplan.formats.whole_files import read_text
 from modelplan.model import IntArray
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 
 _ENDING = "-buffer-assignment.txt"
 #: What XLA's CPU client aligns values to; others use multiples of it.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from modelplan.model.alias_classes import Merge, Overlap
 from modelplan.model.graph import Graph
 from modelplan.model.placement import Placement
 from modelplan.model.problem import Problem
 from modelplan.model.runtime_facts import Requirement, Runtime
 from modelplan.model.schedule import Schedule
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from functools import cached_property
 from heapq import heappop, heappush
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import numpy as np
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import IntArray, column, nbytes
 
 if TYPE_CHECKING:

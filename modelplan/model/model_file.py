@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.model.graph import Graph
 from modelplan.model.runtime_facts import Runtime
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.showing_answers import Shown
 
 #: No microcontroller has addresses of 64 bits.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, get_args
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import IntArray, column, same_fields
 
 #: Why a search came back; `Placement` says what each word means.

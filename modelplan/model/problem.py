@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from modelplan.model.alias_classes import Member
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import BoolArray, IntArray, column, rows_of, same_fields
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from modelplan.model.graph import Graph, Op
 from modelplan.model.session_need import SessionMemory
 from modelplan.primitives.errors import did_you_mean
+from modelplan.primitives.lazy_records import dataclass
 
 Padding = Literal["tensor", "arena"]
 

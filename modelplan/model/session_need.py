@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from modelplan.primitives.lazy_records import dataclass
 
 #: What is added to a prediction, in percent and at least in bytes: measured sessions took up to 1.9 % more
 #: (reports/sessions.md), and random ones in tests up to 4 KiB.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from modelplan.model import Graph, Op
 from modelplan.ops.access.builders import Builder
+from modelplan.primitives.lazy_records import dataclass
 
 Condition = Callable[[Graph, Op], bool]
 #: The least bytes by which output 0 must start before an operand that it overlaps; None where it must not overlap.

@@ -7,13 +7,13 @@ all that is known, since the kernels of ONNX Runtime pack and block their operan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
 from modelplan.model import Graph, Op, Tensor
 from modelplan.ops import access_of, facts
 from modelplan.ops.access.counting import element_products, elements_read
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import BITS
 
 

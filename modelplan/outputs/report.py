@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from unicodedata import east_asian_width
+
+from modelplan.primitives.lazy_records import dataclass
 
 #: Characters of a line where no terminal says how wide it is.
 WIDTH = 120

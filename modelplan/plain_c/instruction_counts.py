@@ -11,12 +11,13 @@ Helium on an M55; those of plain C on an M3 to the counts by function of kws_ref
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from modelplan.model.c_program import CProgram, KernelCall, Step
 from modelplan.plain_c.kernel_records import CKernel, ConstTable, COperator
 from modelplan.plain_c.kernel_sources import kernel_name
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

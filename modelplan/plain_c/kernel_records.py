@@ -7,7 +7,6 @@ elements at one place, of a matrix [B, C] one of its B lines. Any other tensor i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from modelplan.ops.access.spans import Span
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 
 #: The C type of each element type.
 C_TYPES = {

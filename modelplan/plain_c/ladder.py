@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
 from math import inf
@@ -26,6 +26,7 @@ from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.plain_c.rows.tile_search import TileSearch
 from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.showing_answers import Shown
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs, never_interrupt

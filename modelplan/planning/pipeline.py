@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -33,6 +33,7 @@ from modelplan.ops.run_costs import graph_macs
 from modelplan.planning import aliasing, allocators, lifetimes, schedulers, streams
 from modelplan.planning.aliasing import overlapping, side_by_side
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import __version__
 
 

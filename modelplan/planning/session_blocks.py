@@ -14,7 +14,7 @@ kernels for x86-64 with AVX2, which AVX-512 has too; processors that multiply ti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -23,6 +23,7 @@ from modelplan.model import Graph, Kind, Offer, Op, Problem, Runtime, Tensor, cl
 from modelplan.ops.conditions import number, numbers
 from modelplan.planning import aliasing, lifetimes
 from modelplan.planning.session_nodes import NUMBERS, Extents, session_order
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import BITS
 
 #: The two matrices among the operands of the operators that multiply integers.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from modelplan.model import Graph, Runtime
@@ -24,6 +23,7 @@ from modelplan.planning.session_blocks import (
     unknown_kernels,
 )
 from modelplan.planning.session_nodes import NUMBERS, Extents, session_order
+from modelplan.primitives.lazy_records import dataclass
 
 #: Bytes of the session's own in a run: in all, for each value of the model, for each further reader of one, for each
 #: input and each output, and for each value that was computed and not given back.

@@ -8,12 +8,12 @@ the other begins, whatever the streams' speed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from modelplan.model import Buffer, Graph, IntArray, Problem
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Longest number in a file of streams.
 _MOST_DIGITS = 9

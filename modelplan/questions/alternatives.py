@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from modelplan.model.model_file import ModelFile, Target, kernels_words, without
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.c_fitting import c_requirement
 from modelplan.questions.model_request import Asked, ModelRequest, on_target, planning_options, target_of
 from modelplan.questions.option_files import FROM_FILE

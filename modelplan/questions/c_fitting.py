@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +27,7 @@ from modelplan.plain_c.writing.c_source import CNames
 from modelplan.plain_c.writing.c_text import identifier
 from modelplan.plain_c.writing.plan_data import stated_request
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RefusedModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.rewriting.striped_tflite.interface import INTERFACES, with_interface

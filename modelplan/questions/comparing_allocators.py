@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, plac
 from modelplan.planning.allocators.systems.idealloc import hardness
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import answers_paths
 from modelplan.primitives.units import human
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from modelplan.answers.file_changes import EsphomeArena
 from modelplan.formats.whole_files import read_model, read_text
 from modelplan.model import LibraryNeed
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.runtimes.tflm.declaration import required_arena
 from modelplan.runtimes.tflm.kernels import ALL, find_libraries

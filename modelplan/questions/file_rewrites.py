@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from modelplan.answers.file_changes import ReorderedFile
@@ -14,6 +14,7 @@ from modelplan.model import Requirement
 from modelplan.model.model_file import USUAL_ABI, ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import RefusedModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.primitives.showing_answers import Shown
 from modelplan.questions.alternatives import load_file, open_on_target, unmodified_requirement, with_proved_plan

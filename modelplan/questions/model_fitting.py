@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from modelplan.checking.verifier.sources import kernels_of_plan
 from modelplan.formats.unpacking import inner_suffix
 from modelplan.model import Graph
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.rewriting.striped_tflite import ladder as tflite_ladder

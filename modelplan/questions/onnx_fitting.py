@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from modelplan.formats import load_model
 from modelplan.primitives.errors import RefusedModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.questions.fed_inputs import fed_shapes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.answers.recomputation import Curve
 from modelplan.planning.recomputing.curves import curve_of
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.alternatives import open_on_target, unmodified_requirement
 from modelplan.questions.model_request import ModelRequest, planning_options, with_deciding_kernels

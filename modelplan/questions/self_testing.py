@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -21,6 +20,7 @@ from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena

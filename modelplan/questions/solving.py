@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from modelplan.planning.allocators import DEFAULT, place
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.planning.keeping import keep_offsets
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.questions.option_files import FROM_FILE, lists_of
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.primitives.units import parse_bytes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from modelplan.checking.verifier.sources import kernels_of_plan, load_subject
 from modelplan.checking.verifier.verdicts import verdict_of
 from modelplan.formats.whole_files import fingerprint, read_model, read_text
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths
 from modelplan.primitives.units import milliseconds
 from modelplan.questions.option_files import overlaps_of

@@ -7,7 +7,7 @@ least among those with which no library needs more than before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.answers.shared_plan import ModelPart, SharedPlan
@@ -19,6 +19,7 @@ from modelplan.planning.together.joint_placing import place_all
 from modelplan.planning.together.joint_problem import joined
 from modelplan.planning.together.relating import all_in_turn
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi
 from modelplan.runtimes.tflm.arena import Interpreter, arena, builds

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple, get_args
+
+from modelplan.primitives.lazy_records import dataclass
 
 #: What a region is. `psram` is any external RAM, `nvm` what is not written while a model runs, `npu` the scratchpad of
 #: an accelerator.

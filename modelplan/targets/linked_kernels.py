@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from modelplan.formats.whole_files import read_bytes
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.targets.occupied import DAMAGE
 

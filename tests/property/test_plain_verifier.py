@@ -13,6 +13,7 @@ from plain_verifier import PlainReplay, check_pairs
 from shares import share
 
 from modelplan import BrokenPlanError
+from modelplan.checking.verifier import replay as verifier_replay
 from modelplan.checking.verifier.addresses import AddressLayout, Scratch
 from modelplan.checking.verifier.moves import moves_of
 from modelplan.checking.verifier.program import Program, Step, Value
@@ -100,7 +101,11 @@ def outcome(level: Callable[[], int]) -> str:
 
 
 @pytest.mark.slow
-def test_the_verifier_finds_the_fault_that_its_plain_twin_finds() -> None:
+@pytest.mark.parametrize("most_pieces", [64, 0])
+def test_the_verifier_finds_the_fault_that_its_plain_twin_finds(
+    most_pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifier_replay, "_MOST_PIECES", most_pieces)
     found: Counter[str] = Counter()
     for seed in range(CASES):
         rng = random.Random(seed)
@@ -115,3 +120,15 @@ def test_the_verifier_finds_the_fault_that_its_plain_twin_finds() -> None:
         found["sound"] += replayed.isdigit() and paired.isdigit()
     assert found["sound"] > CASES // 20
     assert all(found[fault] for fault in FAULTS), found
+
+
+def test_joins_of_joins_are_replayed_as_values_of_their_own() -> None:
+    """With a piece for each copy of the first value, the last join would have 2**40 of them."""
+    values = [Value(4 << level, (4 << level,), "activation", "int8") for level in range(41)]
+    steps = [Step(level, "CONCATENATION", (level, level), (level + 1,), attribute, False) for level in range(40)]
+    names = tuple(f"t{t}" for t in range(41))
+    program = Program("tflite", names, tuple(values), tuple(steps), (0,), (40, 0), sequential=True)
+    apart = {t: 4 << t for t in range(41)}
+    assert replay(program, AddressLayout(apart)) == 80
+    with pytest.raises(BrokenPlanError, match=r"reads .*t0.* overwritten"):
+        replay(program, AddressLayout({**apart, 0: apart[40] + 3}))

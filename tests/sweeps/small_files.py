@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import dense
@@ -143,6 +144,31 @@ def tflite_join(n: int) -> bytes:
     return dense.tflite_file(tflite_models.Sub([*tensors, *[T] * n], ops, (0,), (last, len(tensors) - 1)))
 
 
+def tflite_views(n: int) -> bytes:
+    """Views of one value, all of which are results."""
+    ops: list[tflite_models.OpRow] = [("RESHAPE", (0,), (i + 1,), ()) for i in range(n)]
+    return dense.tflite_file(tflite_models.Sub([T] * (n + 1), ops, (0,), tuple(range(1, n + 1))))
+
+
+def tflite_doubled(n: int) -> bytes:
+    """Joins of a value with itself, 27 times in a row, again and again."""
+    tensors: list[tflite_models.TensorRow] = [("t", tflite_models.FLOAT32, (4,), None)]
+    ops: list[tflite_models.OpRow] = []
+    for _ in range(max(n // 30, 1)):
+        last = 0
+        for level in range(1, 28):
+            tensors.append(("t", tflite_models.FLOAT32, (4 << level,), None))
+            ops.append(("CONCATENATION", (last, last), (len(tensors) - 1,), ()))
+            last = len(tensors) - 1
+    return dense.tflite_file(tflite_models.Sub(tensors, ops, (0,), (len(tensors) - 1,)))
+
+
+def tflite_triangle(n: int) -> bytes:
+    """Operators that each read all the sixty values before."""
+    ops: list[tflite_models.OpRow] = [("ADD_N", tuple(range(max(i - 59, 0), i + 1)), (i + 1,), ()) for i in range(n)]
+    return dense.tflite_file(tflite_models.Sub([T] * (n + 1), ops, (0,), (n,)))
+
+
 # -- ONNX --------------------------------------------------------------------------------------------------------------
 
 
@@ -215,11 +241,28 @@ def onnx_pools(n: int) -> bytes:
     return dense.onnx_file(nodes, [dense.value("x", shape)], [dense.value(f"{n:x}", shape)])
 
 
+def onnx_outputs(n: int) -> bytes:
+    """Results of one value each."""
+    nodes = [helper.make_node("Abs", ["x"], [f"{i:x}"]) for i in range(n)]
+    return dense.onnx_file(nodes, [dense.X], [dense.value(f"{i:x}", [4]) for i in range(n)])
+
+
+def onnx_joins(n: int) -> bytes:
+    """Joins of a value with itself, twenty times in a row, again and again."""
+    nodes, results = [], []
+    for row in range(max(n // 20, 1)):
+        names = ["x", *(f"{row:x}_{level:x}" for level in range(20))]
+        nodes += [helper.make_node("Concat", [a, a], [b], axis=0) for a, b in pairwise(names)]
+        results.append(dense.value(names[-1], [4 << 20]))
+    return dense.onnx_file(nodes, [dense.X], results)
+
+
 #: How each is made, from a number that it grows with.
 OWN: tuple[Callable[[int], bytes], ...] = (
     tflite_calls, tflite_called_chain, tflite_nested_branches, tflite_nested_loops, tflite_bodies, tflite_ranks,
-    tflite_large, tflite_pools, tflite_fan_out, tflite_lattice, tflite_reshapes, tflite_join, onnx_doubled,
-    onnx_called_chain, onnx_nested_branches, onnx_reshapes, onnx_fan_out, onnx_lattice, onnx_maps, onnx_pools,
+    tflite_large, tflite_pools, tflite_fan_out, tflite_lattice, tflite_reshapes, tflite_join, tflite_views,
+    tflite_doubled, tflite_triangle, onnx_doubled, onnx_outputs, onnx_joins, onnx_called_chain, onnx_nested_branches,
+    onnx_reshapes, onnx_fan_out, onnx_lattice, onnx_maps, onnx_pools,
 )  # fmt: skip
 CASES: dict[str, Callable[[int], bytes]] = {build.__name__: build for build in (*OWN, *dense.CASES)}
 #: Files grow exponentially by these numbers, so they are made of each instead of the largest alone.

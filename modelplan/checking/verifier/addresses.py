@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from modelplan.checking.verifier.program import Program
 from modelplan.model import BoolArray, IntArray
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.lazy_records import dataclass
 
 #: No memory has as many bytes. Sums of addresses and sizes below stay within 63 bits.
 _MOST_BYTES = 2**58

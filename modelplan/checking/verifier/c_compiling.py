@@ -6,9 +6,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from modelplan.primitives.lazy_records import dataclass
 
 #: Compilers with their flags, the likeliest target first. GCC says what calls what, and the stack of each function.
 _COMPILERS = (

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.formats.whole_files import read_text
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.planner import without_plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
@@ -14,6 +13,7 @@ from modelplan.checking.verifier.places import MOVERS, OperandPlaces, Places, pl
 from modelplan.checking.verifier.rewrites.contents import EDGE
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, integers_of, use_of_operation
 from modelplan.checking.verifier.semantics import PADS, POINTWISE, RESHAPES
+from modelplan.primitives.lazy_records import dataclass
 
 Windows = tuple[tuple[int, ...], ...]
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}

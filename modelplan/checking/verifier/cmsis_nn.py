@@ -10,7 +10,8 @@ Source: CMSIS-NN of June 2026 and tflite-micro of August 2026, micro/kernels/cms
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from modelplan.primitives.lazy_records import dataclass
 
 #: The name that stands for all of the libraries below.
 EVERY_PATH = "cmsis-nn"

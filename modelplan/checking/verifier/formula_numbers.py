@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from modelplan.primitives.lazy_records import dataclass
 
 Numbers = npt.NDArray[Any]
 Pair = tuple[int, int]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -13,6 +12,7 @@ import numpy as np
 from modelplan.checking.verifier.places import MOVING, OperandPlaces, Places, Shape, Use, places_read, strides
 from modelplan.checking.verifier.program import Program, Step
 from modelplan.checking.verifier.semantics import JOINS, SPLITS, VIEWS
+from modelplan.primitives.lazy_records import dataclass
 
 #: Operators that copy what they get, whatever the operands' types and codes are said to be.
 _COPYING = JOINS | SPLITS

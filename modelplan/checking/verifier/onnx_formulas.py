@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from modelplan.checking.verifier import formula_numbers as f
 from modelplan.checking.verifier.formula_numbers import Numbers, Windows
 from modelplan.checking.verifier.verdicts import Skipped
+from modelplan.primitives.lazy_records import dataclass
 
 #: Functions of one number by the names that plain C has for them: those of ONNX in capitals, but for some.
 _FUNCTIONS = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
 from modelplan.model import BoolArray, IntArray
+from modelplan.primitives.lazy_records import dataclass
 
 #: Numbers above are cut off, so that sums of two stay within 63 bits.
 _MOST = 2**62 - 1

@@ -10,7 +10,6 @@ are for those to say that ask. Planning has formulas of its own (`ops/access/`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, POINTWISE, RESHAPES, SPLITS
+from modelplan.primitives.lazy_records import dataclass
 
 Shape = tuple[int, ...]
 #: A place along an axis of an operand for each index along an axis of the result.

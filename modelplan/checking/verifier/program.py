@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import islice
 from math import prod
@@ -15,6 +14,7 @@ from modelplan.checking.verifier.operand_columns import Columns, counts_of, dist
 from modelplan.formats.tflite.tflite_schema import DTYPES, PADDINGS
 from modelplan.model import Graph, Kind, Op
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor
 

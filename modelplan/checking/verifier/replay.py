@@ -10,7 +10,6 @@ here with versions in place of validity bits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,8 +21,11 @@ from modelplan.checking.verifier.semantics import is_opaque
 from modelplan.model import IntArray
 from modelplan.primitives import _core
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.lazy_records import dataclass
 
 _RUNS = 2
+#: Pieces of other values from which a tensor counts as one of its own, until it is compared.
+_MOST_PIECES = 64
 #: Whose steps those below 0 are, and what is wrong with a read, as `core/verifier/shadow.hpp` numbers them.
 _OTHERS = {-1: "the start", -2: "the caller", -3: "the next run"}
 _NO_TENSOR, _NO_BYTES, _OTHER_VALUE = range(3)
@@ -80,6 +82,7 @@ def _first_wrong_read(program: Program, layout: AddressLayout, places: Places, m
         _scratch_rows(layout, len(program.steps)),
         _move_rows(program, moves),
         _RUNS,
+        _MOST_PIECES,
     )
     return _Fault(*fault_row.tolist()) if len(fault_row) else None
 

@@ -5,8 +5,6 @@ Shares nothing with the planner but the file: lifetimes come from the program's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from modelplan.checking.verifier.addresses import AddressLayout, Places, places_of
@@ -17,6 +15,7 @@ from modelplan.checking.verifier.semantics import OPAQUE, is_opaque
 from modelplan.model import BoolArray, IntArray
 from modelplan.primitives import _core
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.lazy_records import dataclass
 
 #: The bytes that a plan reserves for a tensor where it does not say so: enough for any.
 _UNKNOWN = 2**62

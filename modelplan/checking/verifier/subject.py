@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from modelplan.checking.verifier.safe_overlap import least_lead
 from modelplan.checking.verifier.semantics import is_opaque, may_overwrite, overwritable_reads
 from modelplan.model import BufferKind, Graph, Kind, Merge, Overlap, Placement, Plan, Problem, Runtime
 from modelplan.primitives.errors import BrokenPlanError, ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import steps_words
 from modelplan.runtimes import with_kernels
 from modelplan.runtimes.tflm import TFLM, planner

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from modelplan.formats.dims import Dims, dim_option, is_symbol, shape_option
 from modelplan.formats.onnx.onnx_types import Extent
 from modelplan.primitives.errors import ModelError, ModelPlanError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Extents that are tried for what is open behind a first axis, which is taken as a batch of 1.
 SIZES = (64, 512, 16, 224, 640, 1)

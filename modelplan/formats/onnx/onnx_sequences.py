@@ -5,7 +5,6 @@ Source: onnxruntime, contrib_ops/cpu/transformers; each shape is compared with a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_shapes import (
@@ -21,6 +20,7 @@ from modelplan.formats.onnx.onnx_shapes import (
     times,
 )
 from modelplan.formats.onnx.onnx_types import Extent
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from onnx import NodeProto

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from modelplan.formats.onnx.onnx_corrections import POOLS, attributes_of, pooled_shape
 from modelplan.formats.onnx.onnx_fold import Array
 from modelplan.formats.onnx.onnx_types import Extent, Type, read_type, tensor_type, with_shape
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import BITS, UNPLANNED
 
 if TYPE_CHECKING:

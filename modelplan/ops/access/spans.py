@@ -11,7 +11,6 @@ Source: the indexing maps of MLIR's linalg and of xDSL, and the bounds inference
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from modelplan.model import IntArray
+from modelplan.primitives.lazy_records import dataclass
 
 Shape = tuple[int, ...]
 

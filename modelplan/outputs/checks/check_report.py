@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.answers.analysis import lower_alternatives
 from modelplan.answers.check_outcomes import CheckSetting, Findings, Judgement, Outcome
@@ -15,6 +15,7 @@ from modelplan.outputs.report import Pasted, Section, Table
 from modelplan.outputs.reports.analysis_report import ample
 from modelplan.outputs.reports.arena_report import beside_lines, libraries_line
 from modelplan.outputs.reports.explanation_report import way_lines
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import counted, human
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm import TFLM

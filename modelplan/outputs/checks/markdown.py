@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from modelplan.answers.check_outcomes import Findings, Outcome
 from modelplan.outputs.checks.check_report import (
@@ -18,6 +17,7 @@ from modelplan.outputs.checks.check_report import (
     unknown_lines,
 )
 from modelplan.outputs.report import Pasted, literal, printable
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import counted
 
 #: GitHub refuses a comment with more characters; bytes are never fewer than characters.

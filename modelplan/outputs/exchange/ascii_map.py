@@ -6,12 +6,12 @@ Source: tflite-micro, memory_planner/greedy_memory_planner.cc, PrintMemoryPlan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from modelplan.model import IntArray, Plan
 from modelplan.planning.lifetimes import padded, tensor_spans
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.planner import Request
 
 #: Columns of the map.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from modelplan.answers.drawing import KINDS, Drawing
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief, counted, human
 
 #: Fill of each kind of buffer: after Okabe and Ito's colour-blind safe set (2008), light enough to write on.

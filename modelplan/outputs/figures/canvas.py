@@ -17,13 +17,13 @@ import io
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from modelplan.outputs.figures import lettering
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

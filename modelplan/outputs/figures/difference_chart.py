@@ -10,7 +10,6 @@ bytes ^ __   v            below the axis, as far as names do not touch; both pea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import Level, byte_ticks, draw_levels, draw_live_bytes
 from modelplan.outputs.figures.canvas import BODY, INK, LINE, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.reports.difference_report import basis_words, figure_lines, parts_kept
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief, human
 from modelplan.primitives.version import __version__
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.answers.placement_answers import Field, Mark
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, LINE, MUTED, SMALL, TITLE, Area, Margins, Sheet
+from modelplan.primitives.lazy_records import dataclass
 
 #: One colour for each kind of allocator: after Okabe and Ito's colour-blind safe set (2008).
 COLOURS = {

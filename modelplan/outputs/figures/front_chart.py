@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from modelplan.answers.recomputation import Curve
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, INK, LINE, SMALL, TITLE, WARNING, Area, Margins, Sheet
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import counted, human
 
 _WIDTH, _HEIGHT, _EDGE, _ROW, _BOTTOM = 520.0, 320.0, 12.0, 14.0, 44.0

@@ -8,12 +8,12 @@ split *   |######..........|   :    47,360 B   +9.9 %  where the budget is, anot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FAINT, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import human
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of

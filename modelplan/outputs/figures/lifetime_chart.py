@@ -10,14 +10,13 @@ Where operators run on several streams, a lane for each stream above the bars sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from modelplan.answers.drawing import Drawing
 from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import LINE, MUTED, SMALL, Margins, Sheet
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief
 
 #: Shares of the peak from which a bar gets its colour, one hue from light to dark, and what the legend says.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -22,6 +21,7 @@ from modelplan.answers.drawing import Drawing, lost_areas
 from modelplan.model import IntArray
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import FREE, LINE, MUTED, SMALL, WARNING, Area, Boxes, Sheet
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief
 
 Column = npt.NDArray[np.float64]

@@ -11,8 +11,6 @@ bytes ^   ___      file order        Below the plot each operator is a line from
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from modelplan.model import Aliases, IntArray, Plan, bounds
@@ -20,6 +18,7 @@ from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import Entry, Level, draw_legend, draw_levels, draw_live_bytes, legend_rows, stride
 from modelplan.outputs.figures.canvas import BODY, INK, LINE, MUTED, SMALL, WARNING, Margins, Sheet
 from modelplan.planning import lifetimes
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief, human
 from modelplan.rewriting.reordering import moved
 

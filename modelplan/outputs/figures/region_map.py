@@ -11,7 +11,6 @@ sram   |  A  |   B   |      C      |
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from modelplan.answers.region_plan import RegionPlan, RegionUse
 from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FREE, INK, LINE, MUTED, SMALL, TITLE, Boxes, Margins, Sheet
 from modelplan.outputs.reports.region_report import duration
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief, counted
 
 #: Fills of what buffers are for, in the order of the legend.

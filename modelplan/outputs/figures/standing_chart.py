@@ -10,7 +10,6 @@ bytes ^       |~| |~|   | modelplan     | tflm-greedy
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from modelplan.outputs.figures import axes, canvas, lettering
 from modelplan.outputs.figures.canvas import BODY, FREE, INK, MUTED, SMALL, TITLE, WARNING, Margins, Sheet
 from modelplan.outputs.figures.field_chart import COLOURS
 from modelplan.outputs.figures.reuse_chart import draw_panel
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief
 
 _BAR, _PANEL, _GAP, _HEIGHT = 15.0, 270.0, 22.0, 300.0

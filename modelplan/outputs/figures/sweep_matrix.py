@@ -7,13 +7,13 @@ person   |  80 KiB |##80 KiB |# 80 KiB |   the device's memory that the model ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from modelplan.answers.sweep_summary import Fit, SweepFindings, Verdict
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import Entry, draw_legend, legend_rows
 from modelplan.outputs.figures.canvas import BODY, FREE, MUTED, SMALL, TITLE, Margins, Sheet
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import brief
 from modelplan.primitives.version import __version__
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.kernels import ALL
 from modelplan.runtimes.tflm.kernels.own_kernels import library_of
 

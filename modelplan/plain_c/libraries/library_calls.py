@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from modelplan.plain_c.kernel_sources import parameter_names, table_names
 from modelplan.plain_c.operator_calls.function_tables import softmax_scale
 from modelplan.plain_c.operator_calls.reading import OperatorReader, reader_of
 from modelplan.plain_c.operator_calls.windowed import wrapped_bias
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels.cmsis_nn import Path
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.onnx_networks.network_builder import NetworkBuilder
 from modelplan.plain_c.onnx_networks.onnx_nodes import Array, OnnxModel, OnnxNode, Shape
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.stated_network import CodeScales
 
 #: What is added to the file's codes of 8 bits without a sign.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
@@ -21,6 +21,7 @@ from modelplan.plain_c.onnx_networks.emitting import (
 )
 from modelplan.plain_c.onnx_networks.onnx_nodes import OnnxNode, read_onnx
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from modelplan.model import Graph
@@ -117,7 +118,11 @@ class NetworkRequest:
     rounding: str = ROUNDINGS[0]
 
 
-def network_of(path: str, request: NetworkRequest = NetworkRequest(), graph: Graph | None = None) -> StatedNetwork:
+def network_of(
+    path: str,
+    request: NetworkRequest = NetworkRequest(),  # noqa: B008 - frozen
+    graph: Graph | None = None,
+) -> StatedNetwork:
     """An .onnx file as a network.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from modelplan.formats.onnx.onnx_fold import evaluated, shape_value
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, ModelProto, NodeProto

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -24,6 +24,7 @@ from modelplan.plain_c.kernel_records import (
     rows_of,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 #: The loops of the kernel: rows, and those inside of them.

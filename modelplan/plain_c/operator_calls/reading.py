@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -37,6 +37,7 @@ from modelplan.plain_c.operator_calls.fixed_point import (
     quantized_multiplier,
     single_multiplier,
 )
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.stated_network import StatedNetwork, StatedOptions

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel, FileTensor, SameFile
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from modelplan.plain_c.kernel_records import (
     row_axis,
 )
 from modelplan.plain_c.operator_calls.reading import OperatorReader
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from modelplan.model.c_program import (
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 
 #: Most tries of a packing for each of its groups: orders of few are soon all alike.

@@ -8,13 +8,14 @@ values of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.model.c_program import Repeat
 from modelplan.plain_c.rows.row_graph import RowGraph, RowValue
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.plain_c.rows.tile_search import ChainCost
+from modelplan.primitives.lazy_records import dataclass
 
 #: The most operators that run again for one reader, and so few behind the first reader that nothing is gained, as where
 #: a residual is added.

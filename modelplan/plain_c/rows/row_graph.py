@@ -12,12 +12,13 @@ chain, the chain is one operator, whose working memory holds a tile of some chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from modelplan.model import Graph, Kind
 from modelplan.model.c_program import Repeat, TileChain
 from modelplan.plain_c.kernel_records import AxisWindow, COperator, StateReference, row_axis, rows_of
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
 
 #: Channels of a map between two convolutions that are there at a time, where one operator computes both.

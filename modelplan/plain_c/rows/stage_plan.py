@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from modelplan.model.c_program import StageChoice
 from modelplan.plain_c.kernel_records import AxisWindow
 from modelplan.plain_c.rows.row_graph import MapShape, MapWindow, OperatorRows, RowGraph
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.ladder import never_interrupt
 
 #: The operator that stands for the caller, who hands over rows of the input.

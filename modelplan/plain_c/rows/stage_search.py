@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from operator import itemgetter
 
@@ -11,6 +11,7 @@ from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.plain_c.rows.placing_rows import PlacedStages, placed_stages
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.primitives.lazy_records import dataclass
 
 _FAR = 1 << 60
 #: Operators that run together at most.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -13,6 +13,7 @@ from modelplan.ops.run_costs import element_macs
 from modelplan.plain_c.rows.row_graph import RowGraph, Tile, tiles_of, with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import LONGEST, StageSearch
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.ladder import never_interrupt
 
 _FAR = 1 << 60

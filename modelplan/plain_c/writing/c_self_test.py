@@ -6,7 +6,7 @@ The hash of a map is the sum of the hashes of its pixels, so that rows may be co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -17,6 +17,7 @@ from modelplan.model.c_program import CProgram, KernelCall
 from modelplan.plain_c.kernel_records import C_TYPES, COperator, rows_of
 from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.planner import without_plan

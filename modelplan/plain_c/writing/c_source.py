@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -38,6 +38,7 @@ from modelplan.plain_c.writing.stage_writing import StageText, TableKey
 from modelplan.plain_c.writing.state_writing import reset_function, state_memory, state_pointer
 from modelplan.plain_c.writing.step_tables import step_table
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.tensor_names import name_forms
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.file import FileModel, FileTensor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from modelplan.plain_c.writing.c_self_test import end_names, fills_of, judged_ru
 from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.plain_c.writing.c_text import filled, number
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.stated_network import StatedNetwork
 

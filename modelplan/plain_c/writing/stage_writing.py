@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from modelplan.plain_c.writing.c_text import filled
 from modelplan.plain_c.writing.step_tables import ARRIVAL, SHIFT, StepForm, StepTable
+from modelplan.primitives.lazy_records import dataclass
 
 #: Writes the calls of an operator's kernels: its number, the addresses of operands and results, rows, rows above, rows
 #: computed, and the first computed column with their number, if that is not all; of a tile behind them the first column

@@ -8,12 +8,13 @@ is written once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
 from modelplan.model.c_program import KernelCall, RowsArrival, Step, ValueShift
+from modelplan.primitives.lazy_records import dataclass
 
 #: What `operator` is of a form that moves a value, or takes in what the caller hands over.
 SHIFT, ARRIVAL = -1, -2

@@ -7,11 +7,11 @@ has the forms, the formulas and the reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from modelplan.model import Graph, InPlace, Kind, Runtime, Sharing
 from modelplan.ops import facts
 from modelplan.ops.views import view_start
+from modelplan.primitives.lazy_records import dataclass
 
 MODES = {
     "runtime": "what the runtime does by itself, less what it gets wrong",

@@ -6,7 +6,6 @@ Where parts keep their own lifetimes, the whole and its parts are rigid groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
@@ -16,6 +15,7 @@ from modelplan.model import Graph, IntArray, Kind, Merge, Problem, Runtime
 from modelplan.ops import facts
 from modelplan.planning.aliasing.classes import Classes
 from modelplan.planning.aliasing.rules import part_of
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem
+from modelplan.primitives.lazy_records import dataclass
 
 Run = Callable[[Problem, Budget], Placement]
 Demand = Literal["alignment", "pins", "overlaps", "conflicts", "groups", "meetings", "contiguous"]

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -17,12 +17,13 @@ from modelplan.planning.allocators import narrowing, tied_buffers
 from modelplan.planning.allocators.allocator_rows import USUAL_DEMANDS, Allocator
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: One step is a thousandth of CP-SAT's deterministic time, which is about a millisecond.
 STEPS_PER_UNIT = 1000
 
-#: Steps when the caller sets no budget: a few seconds.
-STEPS = 500
+#: Steps when the caller sets no budget: a few seconds, for at most so many buffers, as building the model takes longer.
+STEPS, MOST_UNTIMED = 500, 1_000
 
 #: Orders that `modelplan` tries for a first placement with contiguous lists.
 TRIES = 50
@@ -264,6 +265,8 @@ def _first_placement(problem: Problem) -> Placement:
 def _run(problem: Problem, budget: Budget) -> Placement:
     """Minimises, or decides at the problem's capacity, where "infeasible" is a proof."""
     if budget.steps is None and budget.seconds is None:
+        if len(problem) > MOST_UNTIMED:
+            raise RequestError(f"'cp-sat' takes at most {MOST_UNTIMED} buffers without seconds, found {len(problem)}")
         budget = replace(budget, steps=STEPS)
     start = _first_placement(problem)
     hint = None if problem.capacity is not None else start

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem, Progress, bounds
 from modelplan.planning.allocators import greedy
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 
 #: Buffers up to which a default budget holds in full; beyond, steps shrink with the square.
 FULL_BUDGET = 500

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from hashlib import sha256
 
 from modelplan.formats.model_contents import Contents, Settings
 from modelplan.model import Graph, Kind, Op
+from modelplan.primitives.lazy_records import dataclass
 
 #: What of an operator counts, the strictest first: all of it; no shapes of activations; no values; options; its kind.
 LEVELS = ("all", "values", "shapes", "options", "kind")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from modelplan.model import Graph, Kind
 from modelplan.planning.matching.labelling import Structure
+from modelplan.primitives.lazy_records import dataclass
 
 #: Where an operand comes from: ("op", operator of the new side, result), ("tensor", tensor of the new side), or, for
 #: what the new side does not have, ("gone", tensor of the old side).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import gcd, lcm
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from modelplan.answers.region_layout import RegionProblem, free_range
 from modelplan.model import IntArray
+from modelplan.primitives.lazy_records import dataclass
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from modelplan.model import IntArray
 from modelplan.planning.memories.choice_tables import FloatArray, Tables
 from modelplan.primitives import highs
+from modelplan.primitives.lazy_records import dataclass
 
 #: Entries of the matrix beyond which no program is made by default: HiGHS would take minutes to begin.
 MOST_ENTRIES = 2_000_000

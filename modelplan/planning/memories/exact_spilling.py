@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from modelplan.planning.memories.tracks import HOME, Costs, Held, Track
 from modelplan.primitives import highs
+from modelplan.primitives.lazy_records import dataclass
 
 #: Costs are given to the solver in microseconds, so that its tolerances are small beside them.
 _SCALE = 1e-6

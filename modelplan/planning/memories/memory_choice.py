@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from modelplan.planning.memories.choice_tables import Tables, alignments, tables
 from modelplan.planning.memories.pricing import priced_choice
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Steps of the allocator's search for each region, unless the caller says otherwise.
 _STEPS = 20_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from modelplan.planning.memories.spilling import Spilled, spill
 from modelplan.planning.memories.timing import copied_by_engine, copy_takes, step_seconds, timetable_of
 from modelplan.planning.memories.tracks import HOME, fastest, placed, room
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: How often less room is given to copies ahead whose offsets do not fit.
 _ROUNDS = 5

@@ -9,7 +9,6 @@ given and all is decided anew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -28,6 +27,7 @@ from modelplan.planning.memories.tracks import (
     room,
 )
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 METHODS = ("greedy", "exact")
 #: How often less room is given to a region whose offsets do not fit.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from modelplan.planning.memories.asking import region_problem
 from modelplan.planning.memories.prefetching import Moving, copied_ahead, plan_moves
 from modelplan.planning.memories.tracks import HOME, Costs, Held, Track, moves_of, placed
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.targets.device import Dma, Region
 
 DEVICE, HOST = 0, 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from modelplan.model import Budget, Problem
 from modelplan.model.bounds import height
 from modelplan.planning import allocators
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import steps_words
 
 #: Steps of the allocator's search for each region.

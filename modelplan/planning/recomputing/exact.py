@@ -9,7 +9,6 @@ al., Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from modelplan.planning.recomputing.op_units import Units
 from modelplan.primitives import highs
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Units with the largest excess that are looked at, and points that one knapsack keeps.
 _MOST_PLACES, _MOST_POINTS = 64, 1_000

@@ -7,13 +7,14 @@ nothing is saved between them. A sequence of units may name one several times; w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from modelplan.model import Graph, Kind, Op, Runtime, Tensor, present
 from modelplan.ops.run_costs import op_macs
 from modelplan.planning import aliasing
 from modelplan.planning.schedulers.ordering_problem import has_side_effects
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

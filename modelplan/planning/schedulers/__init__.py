@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.checking import referee
 from modelplan.model import Aliases, Budget, Graph, OrderProblem, Runtime, Schedule, bounds
@@ -11,6 +11,7 @@ from modelplan.planning import entry_points, lifetimes
 from modelplan.planning.schedulers.order_core import Effort, OrderAnswer, solve
 from modelplan.planning.schedulers.ordering_problem import order_problem, with_late_unpacking
 from modelplan.primitives.errors import BrokenPlanError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Two seconds of one core of 2023.
 BEST_STEPS = 60_000_000

@@ -10,7 +10,7 @@ step   0 ........ 40 | 40 ........ 90 | 90 ... 110       Models lie one behind t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, combinations, product
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from modelplan.answers.shared_plan import ModelPart, Owned, Place, Relation
 from modelplan.model import Buffer, BufferKind, Kind, Problem
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Most pairs of buffers that are kept apart; more than that is a table of gigabytes.
 _MOST_CONFLICTS = 20_000_000

@@ -9,12 +9,13 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from modelplan.answers.check_outcomes import CheckSetting, Earlier, Figures, Outcome
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import __version__
 
 #: How a file starts that stands for one which Git LFS keeps elsewhere.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
 
 from modelplan.answers.check_outcomes import Growth, Limits
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import parse_bytes
 from modelplan.questions.budgets.project_defaults import DEFAULTS, OWN, SHARED, checked_defaults, stated_table
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from modelplan.formats.whole_files import read_toml_table
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: The file that holds nothing but what modelplan reads, and the one that many tools share.
 OWN, SHARED = "modelplan.toml", "pyproject.toml"

@@ -9,7 +9,7 @@ that operators run are compared operator by operator.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 
 from modelplan.formats.model_contents import Quantisation
@@ -17,6 +17,7 @@ from modelplan.model import Graph, Kind, Tensor, Value
 from modelplan.planning.matching.labelling import Structure
 from modelplan.planning.matching.matching import matched_ops
 from modelplan.planning.matching.wiring import Pairing
+from modelplan.primitives.lazy_records import dataclass
 
 _WEIGHTED = {1: "weights", 2: "bias"}
 #: What operands are called, by kind of operator; others by their number.

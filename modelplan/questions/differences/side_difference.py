@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from modelplan.answers.model_difference import (
@@ -22,6 +21,7 @@ from modelplan.model import BufferKind, Graph, Kind, Requirement, bounds
 from modelplan.planning.matching.matching import matched_ops, rising
 from modelplan.planning.matching.wiring import Pairing, runtime_operands
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.differences.details import Bodies, Details, became, described, details_of
 from modelplan.questions.differences.sides import Maker, Side
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from modelplan.model import BufferKind, Graph, Plan, Requirement, Runtime, bound
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.matching.labelling import Structure
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.alternatives import carried_offsets, carries_plan, planned_requirement, unmodified_requirement
 from modelplan.questions.model_request import SessionAsked
 from modelplan.questions.session_needs import sized_by_session

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from modelplan import runtimes
 from modelplan.answers.explanation import Needs, Way
 from modelplan.formats import load_model
-from modelplan.model import Graph
+from modelplan.model import Graph, Kind
 from modelplan.model.model_file import without_options
 from modelplan.plain_c import LAYOUTS
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.planning import pipeline
+from modelplan.planning.lifetimes import tensor_spans
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.explaining import operator_edits
 from modelplan.questions.explaining.edits import Edit
 from modelplan.questions.explaining.plain_c import CChange, c_words, in_plain_c
@@ -47,6 +51,7 @@ from modelplan.rewriting import reordering
 from modelplan.rewriting.striped_tflite.interface import outer_conversions, with_interface
 from modelplan.runtimes import RUNTIMES
 from modelplan.runtimes.c import C
+from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import find_libraries, is_group
 from modelplan.runtimes.tflm.planner import read_plan, requests
@@ -64,8 +69,9 @@ _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 #: What each of them takes at most, as `SearchEffort` counts it.
 _EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
 
-#: The largest model that is searched for stripes where no time is stated.
-_SEARCHED_OPERATORS = 10_000
+#: The largest model for which files are tried where no time is stated: its operators, the bytes of all its values, each
+#: of which is followed, and pairs of values that are alive together.
+_TRIED_OPERATORS, _TRIED_BYTES, _TRIED_PAIRS = 1_500, 2**27, 400_000
 
 #: So many operators of several are named.
 _NAMED = 3
@@ -359,7 +365,7 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
             raise RefusedChangeError("fit rewrites only the unmodified file")
         subject.check_time()
         source, target = subject.source, subject.target
-        if subject.deadline is None and len(subject.ops) > _SEARCHED_OPERATORS:
+        if subject.deadline is None and _is_large(subject.graph):
             raise OutOfTimeError
         ladder = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels, interface)
         fitting = [rung for rung in ladder.allowed if stripes or rung.name != "split"]
@@ -377,6 +383,19 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
         return replace(subject, model=model, source=None, plan=OWN, costs=(*subject.costs, ", ".join(costs)))
 
     return make
+
+
+def _is_large(graph: Graph) -> bool:
+    """Whether the files of a short search take long to plan and to follow."""
+    if len(graph.ops) > _TRIED_OPERATORS:
+        return True
+    values = [t for t, tensor in enumerate(graph.tensors) if tensor.kind is not Kind.CONSTANT and tensor.nbytes]
+    if sum(graph.tensors[t].nbytes for t in values) > _TRIED_BYTES:
+        return True
+    first, last = (steps[values] for steps in tensor_spans(graph, range(len(graph.ops)), TFLM))
+    begins = np.sort(first)
+    pairs = np.searchsorted(begins, last, "right") - np.searchsorted(begins, first, "right")
+    return int(pairs.sum()) > _TRIED_PAIRS
 
 
 @lru_cache(maxsize=3)

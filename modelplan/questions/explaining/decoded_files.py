@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.formats.tflite.tflite_file import UNQUANTISED
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.arena import arena
 from modelplan.runtimes.tflm.decoding import arena_beside_region, decode_region
 from modelplan.runtimes.tflm.file import DECODE, FileModel, FileOp, FileTensor

@@ -6,12 +6,13 @@ Tensors keep their numbers while edits follow one another; `compacted` takes tho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import TypeVar
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Op, Tensor, Value
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 from modelplan.runtimes.tflm.scratch import call_of

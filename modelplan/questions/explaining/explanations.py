@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modelplan.answers.explanation import Advice, Compression, Explanation
 from modelplan.model.model_file import ModelFile, Target
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.settled_requests import answers_paths
 from modelplan.questions.alternatives import (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.formats.unpacking import inner_stem
 from modelplan.model.model_file import Target, without_options
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.c_fitting import CForm, planned_c
 from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOfTimeError, RefusedChangeError
 from modelplan.runtimes.c import C

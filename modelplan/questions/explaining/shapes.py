@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -20,6 +20,7 @@ from modelplan.ops.access import builders
 from modelplan.ops.access.tflite import along_channels
 from modelplan.ops.op_facts import ONNX_RESHAPES
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.explaining.subjects import ModelSubject, RefusedChangeError
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from modelplan.model import Graph
@@ -12,6 +12,7 @@ from modelplan.model.model_file import ModelFile, Target
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.alternatives import planned_by_itself, planned_requirement
 from modelplan.questions.explaining.edits import Edit, compacted, edited_file, edited_graph, orphans
 from modelplan.rewriting import packing

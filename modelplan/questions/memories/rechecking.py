@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from modelplan.answers.moving_layout import LayoutCheck, MovingPlan, Recheck
@@ -17,6 +16,7 @@ from modelplan.planning.memories.region_planning import moving_plan, moving_prob
 from modelplan.planning.memories.tracks import fastest
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest
 from modelplan.questions.budgets.project_budgets import parse_growth
 from modelplan.questions.memories import moves_document, region_document

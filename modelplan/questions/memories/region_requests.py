@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from modelplan.formats import load_table
 from modelplan.model.model_file import USUAL_ABI
 from modelplan.planning.memories.memory_choice import Choosing
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest, answers_paths, as_request
 from modelplan.questions.model_request import ModelRequest, model_plan
 from modelplan.targets.stated_regions import parse_memories

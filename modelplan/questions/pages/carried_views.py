@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from modelplan.model import (  # fmt: skip
     Tensor,
 )
 from modelplan.model.model_file import ModelFile
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.alternatives import carried_offsets, carries_plan
 from modelplan.runtimes.tflm import planner, scopes
 from modelplan.runtimes.tflm.file import FileModel, read_tflite

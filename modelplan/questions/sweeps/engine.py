@@ -10,10 +10,11 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby, islice
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.isolation import rows_of
 from modelplan.questions.sweeps.run_table import SweepRun

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from itertools import product
 from math import prod
 from typing import NamedTuple
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import __version__
 
 #: The setting that leaves the choice to the runtime, the target or modelplan.

@@ -6,11 +6,12 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.answers.sweep_summary import SweepProgress
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.questions.sweeps.run_table import RunTable, runs_of
 
 if TYPE_CHECKING:

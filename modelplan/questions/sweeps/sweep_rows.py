@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import __version__
 from modelplan.questions.sweeps.run_table import SweepRun
 

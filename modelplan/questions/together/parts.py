@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from modelplan import runtimes
@@ -16,6 +16,7 @@ from modelplan.model.model_file import USUAL_ABI, ModelFile
 from modelplan.planning import allocators, pipeline
 from modelplan.planning.pipeline import Options
 from modelplan.primitives.errors import ModelError, RefusedModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.settled_requests import SettledRequest
 from modelplan.rewriting.packing import check_plannable, request_problem, shared_tensors
 from modelplan.runtimes.c import C

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from modelplan.formats.dims import parsed_values
 from modelplan.model import Budget, Graph
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report
 from modelplan.primitives.showing_answers import Shown
 from modelplan.rewriting import reordering

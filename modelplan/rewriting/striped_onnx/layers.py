@@ -7,7 +7,7 @@ that axis to another place, so each operand has an axis of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers
 from modelplan.ops.op_facts import RowRule
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, margins, pool_behind, same_inside
 from modelplan.rewriting.stripes.layers import enlarged, layer_by_facts, layer_by_map, pointwise
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer

@@ -11,11 +11,12 @@ is no arena to pack.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import islice
 
 from modelplan.model import Op
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, likely_axes, stretch_layers
 from modelplan.rewriting.striped_onnx.unrolled_nodes import (
     OnnxProgram,

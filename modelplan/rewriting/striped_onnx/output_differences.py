@@ -6,12 +6,12 @@ For the second both files run once more with values among their outputs that a s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram
 from modelplan.rewriting.striped_onnx.writing import with_nodes

@@ -7,11 +7,11 @@ go in stripes with those that read it. A part of the model's work is done twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from modelplan.ops import facts
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_onnx.layers import Reading
 from modelplan.rewriting.striped_onnx.unrolled_nodes import free_name
 from modelplan.rewriting.striped_onnx.writing import with_nodes

@@ -8,11 +8,12 @@ Concat    rows that were kept and new ones, and at the end all stripes of a valu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from modelplan.model import Graph, Kind
 from modelplan.planning.session_blocks import WORKING, workspace_bytes
 from modelplan.planning.session_nodes import depth_first
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
 from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, stretch_layers, summed_block
 from modelplan.rewriting.stripes.lowering import StripeLowering

@@ -8,7 +8,7 @@ swept; the most promising plans are built and packed, and the best is refined.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from sys import maxsize
@@ -19,6 +19,7 @@ from modelplan.model import Graph, Kind
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.ops.run_costs import op_macs
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.channel_blocks import block_layers, channel_operands
 from modelplan.rewriting.striped_tflite.estimating import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
@@ -12,6 +11,7 @@ import numpy as np
 from modelplan.model import Graph, Kind
 from modelplan.ops.op_facts import Amounts, Terms
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
 from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modelplan.model import Graph, Op, Runtime
 from modelplan.ops.access.spans import same_padding
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite.layers import window_along
 
 #: What a dilation is set to where it makes no difference, since the kernel has one row and one column.

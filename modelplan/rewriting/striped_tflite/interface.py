@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from modelplan.formats import load_model
@@ -25,6 +25,7 @@ from modelplan.formats.tflite.flatbuffer_tables import (
 from modelplan.formats.tflite.tflite_tables import child, root_table, slots, tables
 from modelplan.model import Graph
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite.steps import JOIN
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.metadata import ConvertedTensor, read_interface, write_interface

@@ -6,11 +6,12 @@ Neighbouring plans differ in one stretch: the others are built, and looked at, o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import Part, append_part, parts_of, program_before
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded

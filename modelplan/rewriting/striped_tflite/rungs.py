@@ -7,7 +7,7 @@ byte before it counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from functools import cache, cached_property, partial
 
@@ -15,6 +15,7 @@ from modelplan import runtimes
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.model import Graph, Problem, Runtime
 from modelplan.ops.run_costs import graph_macs
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import op_time, program_time

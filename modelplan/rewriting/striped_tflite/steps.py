@@ -7,7 +7,7 @@ The values of a group keep their distances; where a group lies in memory is the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from modelplan.model import Graph, Kind, Op, Tensor
 from modelplan.model import Value as Attribute
 from modelplan.ops.op_facts import TFLITE_RESHAPES
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
 from modelplan.rewriting.stripes.byte_lives import MemoryAccess
 from modelplan.rewriting.stripes.stripe_program import AddedValue, StripedProgram, StripedStep

@@ -6,12 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache, partial
 from itertools import chain, pairwise, product
 from sys import maxsize
 
 from modelplan.model import Graph, Problem, bounds
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.workers import Workers
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program

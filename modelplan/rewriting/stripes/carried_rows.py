@@ -12,8 +12,7 @@ more iterations than stripes. Rows above a map and below it may hold anything: n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 from modelplan.rewriting.stripes.stretches import CarryingLayers
 

@@ -7,7 +7,6 @@ next one. The packing is a `Problem` with groups, placed and refereed like any o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from modelplan.model import Budget, IntArray, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 
 
@@ -98,12 +98,18 @@ def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
     return int((born - gone).cumsum().max())
 
 
+#: Pairs of rows alive together that all tries of a packing look at, at most.
+MOST_LOOKS = 500_000_000
+
+
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
-    """The lowest packing found in so many tries; `enough` is a height that ends the search.
+    """The lowest packing found in so many tries, or less for many pairs; `enough` is a height that ends the search.
 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
+    pairs = int(_core.conflict_counts(problem.core).sum()) // 2
+    tries = min(tries, max(MOST_LOOKS // max(pairs, 1), 1))
     placement = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
     if placement.ended == "cancelled":
         raise KeyboardInterrupt

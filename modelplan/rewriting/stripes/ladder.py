@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import LoopLayers
 from modelplan.rewriting.stripes.stripe_rows import core_stretch, layer_table

@@ -9,10 +9,10 @@ A stripe of an operator that pads on its own ("SAME") would be padded at borders
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from modelplan.ops.access.spans import same_padding
+from modelplan.primitives.lazy_records import dataclass
 
 #: How the rows of an operator depend on those of its operands, see `Layer`.
 LayerKind = Literal["window", "pointwise", "pad", "cut", "grow"]

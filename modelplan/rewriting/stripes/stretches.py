@@ -7,12 +7,13 @@ recompute it; a loop recomputes it in each iteration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 
 

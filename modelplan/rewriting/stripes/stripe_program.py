@@ -6,10 +6,11 @@ steps and a program of its own that say more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
+from modelplan.primitives.lazy_records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

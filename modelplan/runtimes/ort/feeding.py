@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: The values of inputs, by their names; fewer than an input has are repeated.
 Values = Mapping[str, Sequence[float]]

@@ -9,7 +9,7 @@ import atexit
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from modelplan.primitives.allocation_trace import ENVIRONMENT, check_traceable
 from modelplan.primitives.answering import AnsweringProcess, NoAnswerError
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import installed_version
 from modelplan.runtimes.ort.feeding import Feeds
 from modelplan.runtimes.ort.reaching import MOST_RUNS, Aim

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from modelplan.formats.onnx.onnx_functions import inlined
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.ort.feeding import Rule, arrays_in, fed, rules_for
 
 if TYPE_CHECKING:

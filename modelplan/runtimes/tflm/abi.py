@@ -6,11 +6,11 @@ differ between targets so follow from one description.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: A structure: its members' kinds in order. "int32*5" is an array; a tuple inside is a structure of its own.
 Struct: TypeAlias = "tuple[str | Struct, ...]"

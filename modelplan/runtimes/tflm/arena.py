@@ -12,13 +12,14 @@ micro_interpreter_graph.cc, recording_micro_allocator.cc; the kernels' part is i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from math import prod
 
 import numpy as np
 
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import ABIS, Abi, Struct, StructLayout, find_abis, layout
 from modelplan.runtimes.tflm.arena_memory import ArenaMemory, each_alone

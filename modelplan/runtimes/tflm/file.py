@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
@@ -26,6 +26,7 @@ from modelplan.formats.tflite.tflite_file import (
 from modelplan.formats.tflite.tflite_schema import BODIES, DTYPES
 from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.kernels.calls import ELEMENT_BYTES
 
 #: The operators whose subgraphs TFLM plans.

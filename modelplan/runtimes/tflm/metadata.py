@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from modelplan.formats.tflite.flatbuffer import set_metadata
 from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import __version__
 from modelplan.runtimes.tflm.arena import RELEASE
 from modelplan.runtimes.tflm.file import FileModel

@@ -16,8 +16,8 @@ arena_allocator/persistent_arena_buffer_allocator.h and non_persistent_arena_buf
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.abi import Abi
 from modelplan.runtimes.tflm.arena import Interpreter, builds, take_allocator

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm import kernels
 from modelplan.runtimes.tflm.abi import Struct
 from modelplan.runtimes.tflm.kernels import Call, KernelSet, Others, Preparation, Refusal

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.performing import NO_KERNEL
 
 #: The place of what is refused for a tensor.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelplan.primitives.answering import NoAnswerError, ask_isolated, start_isolated
 from modelplan.primitives.errors import ModelError, RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import installed_version
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import Clock, clock_of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import TypeAlias, cast
@@ -13,6 +12,7 @@ from modelplan.formats.tflite.tflite_file import TensorScales
 from modelplan.formats.tflite.tflite_options import attributes
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.primitives.errors import ModelError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel, FileOp, FileSubgraph, FileTensor, SameBytes, SameFile
 from modelplan.runtimes.tflm.kernels import Call, Operand, Subgraph
 from modelplan.runtimes.tflm.kernels.calls import WEIGHTED, Option

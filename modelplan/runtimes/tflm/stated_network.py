@@ -8,12 +8,13 @@ cannot say stands in options of their own: `Pads` around a map (top, bottom, lef
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from modelplan.formats.tflite.tflite_schema import DTYPES
 from modelplan.model import Graph, Kind, Op, Tensor, Value
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel
 
 _CODES = {dtype: code for code, dtype in DTYPES.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, Unproved, row_words
 from modelplan.checking.verifier.rewrites.interface import HostSide, host_side
 from modelplan.checking.verifier.rewrites.reading import Cell, Source, surroundings_of
 from modelplan.checking.verifier.rewrites.running import Trace, fault_of, trace_run
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.metadata import INTERFACE
 
 

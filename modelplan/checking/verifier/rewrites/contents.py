@@ -10,13 +10,14 @@ be made, but never be kept.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from modelplan.checking.verifier.rewrites.reading import Coding, Operation, digest_of
+from modelplan.primitives.lazy_records import dataclass
 
 #: Symbols along an axis: coordinates of a base are >= 0.
 EDGE = -1  #: beyond the border of an operand, where a kernel reads nothing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from modelplan.checking.verifier.rewrites.moving import ElementCopy
 from modelplan.checking.verifier.rewrites.reading import Operation
 from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, SLICES
+from modelplan.primitives.lazy_records import dataclass
 
 Addresses = npt.NDArray[np.int64]
 #: Operators whose kernels copy in the order of their output.

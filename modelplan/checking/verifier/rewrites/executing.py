@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from modelplan.checking.verifier.rewrites.reading import Cell, Source, read_sour
 from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.errors import BrokenPlanError
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import counted
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import FileModel, read_tflite
@@ -67,7 +68,7 @@ def execute_on_tflm(
     original: Source,
     rewritten: Source,
     compared: Compared,
-    effort: ExecutionEffort = ExecutionEffort(),
+    effort: ExecutionEffort = ExecutionEffort(),  # noqa: B008 - frozen
     kernels: str = "reference",
 ) -> Executed:
     """Runs both files on TFLM's reference kernels, several inputs in a row without a reset.
@@ -131,7 +132,10 @@ def _followed(source: Source, kernels: str) -> tuple[Source, Compared]:
 
 
 def execute_on_litert(
-    original: Source, rewritten: Source, compared: Compared, effort: ExecutionEffort = ExecutionEffort()
+    original: Source,
+    rewritten: Source,
+    compared: Compared,
+    effort: ExecutionEffort = ExecutionEffort(),  # noqa: B008 - frozen
 ) -> Executed:
     """Runs both files on LiteRT's reference kernels, which ignore the plan.
 

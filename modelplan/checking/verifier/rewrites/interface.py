@@ -6,7 +6,7 @@ it in its metadata.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation, Source
 from modelplan.formats.tflite.tflite_tables import get_metadata
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.metadata import INTERFACE
 
 Array = npt.NDArray[Any]

@@ -10,7 +10,6 @@ What was written as one span counts as that for as long as it stands: bytes are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -32,6 +31,7 @@ from modelplan.checking.verifier.rewrites.written_spans import WrittenSpan, Writ
 from modelplan.checking.verifier.safe_overlap import may_overlap
 from modelplan.checking.verifier.semantics import JOINS, PADS, RESHAPES
 from modelplan.checking.verifier.subject import Subject, offline_subject, online_subject
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm import planner
 
 #: Operands that a kernel reads before it writes anything: where and how much to cut.

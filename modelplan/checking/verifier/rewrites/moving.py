@@ -7,7 +7,6 @@ that is not a product of its axes, is left to the formulas of operators that com
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -28,6 +27,7 @@ from modelplan.checking.verifier.rewrites.contents import (
 )
 from modelplan.checking.verifier.rewrites.reading import Cell, Operation, use_of_operation
 from modelplan.checking.verifier.semantics import CONCATENATIONS, PADS, RESHAPES, SLICES, SPLITS
+from modelplan.primitives.lazy_records import dataclass
 
 #: Places along an axis, in order.
 Places = tuple[int, ...]

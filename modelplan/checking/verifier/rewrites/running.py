@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise, zip_longest
 from math import prod
 
@@ -31,6 +31,7 @@ from modelplan.checking.verifier.rewrites.moving import ElementCopy, Given, calc
 from modelplan.checking.verifier.rewrites.reading import NUMBERS, Cell, Operation, Source, SubgraphPart, digest_of
 from modelplan.checking.verifier.rewrites.windows import reshaped_groups, same_in_both, spread_of
 from modelplan.checking.verifier.semantics import CONCATENATIONS, POINTWISE, RESHAPES
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.kernels.custom import OPERATORS
 
 #: Most operators that a run may take, loops counted out.

@@ -7,7 +7,6 @@ Bodies that nothing runs any more lose their operators, since TFLM prepares all 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 from modelplan.checking.verifier.rewrites.comparing import Compared
@@ -16,6 +15,7 @@ from modelplan.checking.verifier.rewrites.reading import Operation, Source
 from modelplan.checking.verifier.rewrites.running import Trace
 from modelplan.checking.verifier.semantics import CONCATENATIONS
 from modelplan.formats.tflite import tflite_schema as schema
+from modelplan.primitives.lazy_records import dataclass
 
 #: Places of the fields `outputs` and `operators` in a subgraph's table of fields.
 _OUTPUTS, _OPERATORS = 8, 10

@@ -8,7 +8,7 @@ files.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, product
 from math import prod
@@ -35,6 +35,7 @@ from modelplan.checking.verifier.rewrites.contents import (
 )
 from modelplan.checking.verifier.rewrites.moving import Given
 from modelplan.checking.verifier.rewrites.reading import Cell, Coding, Operation, use_of_operation
+from modelplan.primitives.lazy_records import dataclass
 
 #: Options that a window cannot do without.
 _AT_LEAST_ONE = ("StrideH", "StrideW", "DilationHFactor", "DilationWFactor", "FilterHeight", "FilterWidth")

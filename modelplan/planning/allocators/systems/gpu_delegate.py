@@ -31,7 +31,7 @@ from modelplan.primitives.errors import RequestError
 
 #: The flow network has an arc for each pair of buffers that follow each other.
 MOST_FLOW_BUFFERS = 4096
-MOST_FLOW_STEPS = 2_000_000_000
+MOST_FLOW_STEPS = 500_000_000
 
 
 def share_naive(problem: Problem, _budget: Budget) -> Objects:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 
 #: Boxings when the caller sets no budget: the original's "lives".
 TRIES = 1

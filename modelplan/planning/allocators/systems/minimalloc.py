@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from modelplan.model import Budget, Placement, Problem
@@ -10,6 +9,7 @@ from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.planning.allocators.narrowing import Decision
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 
 #: Preorders that take turns. Keys, all descending: Area, seCtions, Lower, Overlaps, Total, Upper, Width, siZe.
 ORDERS = ("WAT", "TAW", "TWA")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +13,7 @@ from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
+from modelplan.primitives.lazy_records import dataclass
 
 #: Every size is rounded up to this many bytes; one without bytes takes one unit in the original, none here.
 UNIT = 512

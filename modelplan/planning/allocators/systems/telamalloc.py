@@ -13,7 +13,6 @@ what they leave open is asked again without them. reports/telamalloc.md shows wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.planning.allocators.narrowing import Decision
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 
 #: Placements for a whole minimisation when the caller sets no budget.
 STEPS = 20_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +13,7 @@ from modelplan.model import Budget, Ended, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.allocator_rows import Allocator, Kind
 from modelplan.primitives import _core
+from modelplan.primitives.lazy_records import dataclass
 
 #: Placements that the original tries.
 ATTEMPTS = 500

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from itertools import zip_longest
 
 from modelplan.model import Graph, Op
 from modelplan.ops.op_facts import Lead
 from modelplan.primitives.errors import RequestError, did_you_mean
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.abi import ABIS
 from modelplan.runtimes.tflm.kernels import cmsis_nn, esp_nn, reference
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal, Subgraph

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TypeAlias
 
 from modelplan.formats.tflite.tflite_file import TensorScales
+from modelplan.primitives.lazy_records import dataclass
 
 
 class Refusal(Exception):  # noqa: N818 - an answer that travels, caught where an operator is prepared

@@ -7,8 +7,9 @@ the DSP path. Source: tflite-micro, micro/kernels/cmsis_nn/*.cc; CMSIS-NN, *_get
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import rounded_up
 from modelplan.runtimes.tflm.kernels import reference, weighted
 from modelplan.runtimes.tflm.kernels.calls import Operand

@@ -13,7 +13,6 @@ arm_nn_mat_mult_nt_t_s8.c; tflite-micro of August 2026, micro/kernels/cmsis_nn/*
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -23,6 +22,7 @@ from modelplan.model import Graph, IntArray, Op, Tensor
 from modelplan.ops import access_of, plain_lead, safe_overlap
 from modelplan.ops.conditions import number, result, source
 from modelplan.ops.op_facts import Lead
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.kernels.cmsis_nn import MVE_BLOCK, Path
 
 _NARROW = frozenset({"int8", "int16"})

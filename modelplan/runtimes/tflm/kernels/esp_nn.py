@@ -10,8 +10,9 @@ esp_nn_conv_esp32s3.c, esp_nn_depthwise_conv_s8_esp32s3.c and esp_nn_softmax_*.c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.units import rounded_up
 from modelplan.runtimes.tflm.kernels import reference, weighted
 from modelplan.runtimes.tflm.kernels.checks import QUANTISED, one_of, rank_between, same_types, window_padding

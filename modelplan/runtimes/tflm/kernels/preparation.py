@@ -6,10 +6,11 @@ Events name structures and counts of addresses, whose bytes differ between targe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import NamedTuple
 
+from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.abi import Abi, Struct, layout
 from modelplan.runtimes.tflm.kernels.calls import Call, Operand, Refusal
 
