@@ -1,7 +1,5 @@
 """The figures that every output shows, derived from a plan: bytes, steps, shares."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from modelplan.model import Buffer, Graph, IntArray, Kind, Plan, bounds, class_bytes

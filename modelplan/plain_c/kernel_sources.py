@@ -5,8 +5,6 @@ its first line names the functions that it uses. What several sources have in co
 they include.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

@@ -11,8 +11,6 @@ conv_transpose.cc, quantization/qlinearconv.cc); core/mlas/lib/qgemm.h MlasGemmQ
 kernels for x86-64 with AVX2, which AVX-512 has too; processors that multiply tiles (AMX) keep some 130,000 bytes more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod

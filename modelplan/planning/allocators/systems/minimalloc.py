@@ -1,7 +1,5 @@
 """MiniMalloc: an exact, canonical branch and bound for "does it fit in C?", and its minimisation by bisection."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -11,8 +11,6 @@ contention, phase, depth, returns to it) and what our engine knows of the failur
 what they leave open is asked again without them. reports/telamalloc.md shows what they gain: little.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
