@@ -22,10 +22,11 @@ import reporting
 
 sys.path.insert(0, str(reporting.ROOT / "models"))
 import onnx_nets
+from traced_peaks import peak_contents
 
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder, OnnxRung, climb
 from modelplan.rewriting.striped_onnx.writing import parsed, write_bound
-from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings, measure, ort_version, peak_contents
+from modelplan.runtimes.ort.measuring import LEVELS, SessionSettings, measure, ort_version
 
 #: How much lower the file in stripes is to be, and the most time that it may take, as a multiple.
 GOALS = {"transformer": 4.0, "yolo": 2.0}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import reporting
+from recorded_backtracks import backtracks
 from telamalloc_trees import TRAINED
 
 from modelplan import Budget, Problem, height, place
@@ -41,7 +42,7 @@ class Search:
 
 
 def ran(problem: Problem, capacity: int, steps: int, options: telamalloc.TelamallocOptions) -> Search:
-    answer = telamalloc.backtracks(problem, capacity, steps, options)
+    answer = backtracks(problem, capacity, steps, options)
     return Search(answer.ended == "complete", answer.steps, answer.minor + answer.major)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import reporting
+from recorded_backtracks import backtracks
 
 from modelplan import Budget, Problem, height, place
 from modelplan.model import IntArray
@@ -94,10 +95,10 @@ def examples(problem: Problem) -> Iterator[Example]:
     best = height(problem, place(problem, "modelplan", Budget(steps=20_000)))
     for percent in PERCENT:
         capacity = best * percent // 100
-        major = telamalloc.backtracks(problem, capacity, STEPS).major
+        major = backtracks(problem, capacity, STEPS).major
         if not major:
             continue
-        found = telamalloc.backtracks(problem, capacity, STEPS, most=MOST, every=max(1, major // MOST))
+        found = backtracks(problem, capacity, STEPS, most=MOST, every=max(1, major // MOST))
         for record in found.records:
             at = mistake(problem, capacity, record.buffers, record.offsets)
             if at is not None:

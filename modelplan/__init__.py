@@ -51,8 +51,6 @@ The records of a plan:
 `help(modelplan.Plan)` tells the fields of a record, and so on for each; `modelplan.__all__` has all names.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING, Any
 

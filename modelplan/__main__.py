@@ -1,7 +1,5 @@
 """Runs the command line as `python -m modelplan`."""
 
-from __future__ import annotations
-
 import sys
 
 from modelplan.cli import main

@@ -1,7 +1,5 @@
 """What the page shows, as plain data: several plans of one subject, each with a name, and the words for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The figures that every output shows, derived from a plan: bytes, steps, shares."""
 
-from __future__ import annotations
-
 from modelplan.model import Buffer, Graph, IntArray, Kind, Plan, bounds, class_bytes
 from modelplan.primitives.lazy_records import dataclass
 

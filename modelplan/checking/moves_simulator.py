@@ -5,8 +5,6 @@ the one that it finds. A layout passes where every access finds the present vers
 is used twice, nothing is freed or written under a copy, and the promised times can be kept.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import pairwise
 

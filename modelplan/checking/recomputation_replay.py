@@ -1,7 +1,5 @@
 """Replays a graph with repeated operators beside the model: reads, results and bytes, by code of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

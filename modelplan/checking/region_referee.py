@@ -11,8 +11,6 @@ What it takes for granted, and so holds a layout to:
 * A home whose content changed is written back by a copy before the buffer's lifetime ends.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

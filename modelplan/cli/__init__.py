@@ -1,7 +1,5 @@
 """The command line: the only code that prints, writes what was asked for and exits."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

@@ -1,7 +1,5 @@
 """Lists every allocator: what it is, what it guarantees, what it costs, where it comes from."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from itertools import groupby
 

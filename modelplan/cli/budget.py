@@ -5,8 +5,6 @@ gets one, in modelplan.toml where there is no file yet. `baseline` writes the fi
 compares with. `modelplan check` judges the budgets.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from argparse import ArgumentParser, Namespace

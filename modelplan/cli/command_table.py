@@ -1,7 +1,5 @@
 """The table of commands, in the groups in which they are listed, and the modes of a command that have own options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from modelplan.primitives.lazy_records import dataclass

@@ -5,8 +5,6 @@ zsh    modelplan completion zsh > "${fpath[1]}/_modelplan"
 fish   modelplan completion fish > ~/.config/fish/completions/modelplan.fish
 """
 
-from __future__ import annotations
-
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType

@@ -5,8 +5,6 @@ options hold for both. The bytes that stand beside an operator are those that it
 those that the runtime keeps for it.
 """
 
-from __future__ import annotations
-
 import argparse
 from argparse import ArgumentParser, Namespace
 from copy import copy

@@ -4,8 +4,6 @@ The kernels of ESP-NN ask for scratch that differs by version and chip, so that 
 of ESPHome is too small for the next. Nothing else in the manifest changes.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 from modelplan.answers.file_changes import EsphomeArena

@@ -5,8 +5,6 @@ follow once it is lower. Then changes, one by one and together: each was made to
 those of a plan and not an estimate. Changes of the model itself are sized only; their accuracy is unknown.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, terminal

@@ -4,8 +4,6 @@ The first of them is a copy of this one that is made before the command itself i
 they need at the same time. This module is imported there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

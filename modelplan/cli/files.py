@@ -1,7 +1,5 @@
 """Writing files: whole or not at all, `-` for standard output."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Shows a page of the manual, a word of its glossary, or the options of a command; without a topic what there is."""
 
-from __future__ import annotations
-
 import re
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace

@@ -10,8 +10,6 @@ align=, reserve=, kind= (ram, tcm, psram, nvm, npu), dma= (yes, no), reach= (cpu
 time. With --target, a --region of the same name changes what the table says of it; others are added.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, placing_options, region_options, terminal

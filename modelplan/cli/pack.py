@@ -3,8 +3,6 @@
 Where no plan needs less than the unmodified file, the output is a copy of the file.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 from modelplan.checking.verifier import proof

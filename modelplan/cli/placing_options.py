@@ -1,7 +1,5 @@
 """The options of how buffers are placed, which commands share that place those of models or of a table."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ A .tflite runs in the order of the file on TFLite and TFLM. ONNX Runtime sorts t
 reordered .onnx binds modelplan's own arena and code generators only. The written model is read back and compared.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 

@@ -4,8 +4,6 @@ With --against, the runs that an earlier result has too are compared; exit 1 whe
 has no answer any more.
 """
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict

@@ -5,8 +5,6 @@ baseline (check --write baseline), together, memories, moves (memories --spill -
 overlays of Model Explorer have Google's own form.
 """
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser, Namespace
 

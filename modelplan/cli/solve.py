@@ -23,8 +23,6 @@ columns of a .csv:
 Cells are divided by commas, semicolons or tabs; steps may be negative.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path

@@ -9,8 +9,6 @@ align=, reserve=, kind= (ram, tcm, psram, nvm, npu), dma= (yes, no). With --targ
 what the table says of it; others are added. Of --dma the keys are channels=, queue=, rate= and latency=.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 from modelplan.cli import files, model_options, region_options, terminal

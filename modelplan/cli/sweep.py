@@ -4,8 +4,6 @@ MODEL is a .tflite or .onnx file, or a .toml file with the table itself. What is
 sweep that was ended in any way goes on where it was. A model that is refused, crashes or takes too long is a row too.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from argparse import ArgumentParser, Namespace

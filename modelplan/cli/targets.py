@@ -4,8 +4,6 @@ NAME is a device of the table, a part number (stm32f411ceu6), a board (nucleo-f4
 from:FILE[#PART] for a GNU ld script or map, a devicetree, a target file of probe-rs or a configuration of Vela.
 """
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Exit 0, or 4 with one sentence that names the operator.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 from modelplan.checking.verifier.sources import kernels_of_plan

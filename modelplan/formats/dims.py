@@ -3,8 +3,6 @@
 `batch=1` is the size of a symbol, `seq<=512` an upper bound of one, `input=1,3,640,640` the shape of a tensor.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

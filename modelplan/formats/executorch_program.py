@@ -12,8 +12,6 @@ planned a memory and an offset there. A part is one memory of one method. The in
 Source: pytorch/executorch, schema/program.fbs, exir/memory_planning.py, runtime/executor/method.cpp.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ to that tensor's writer, before ids are looked at. Source: ai-edge-model-explore
 ai-edge-model-explorer 0.1.34 (its page), model-explorer-onnx 0.4.2.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

@@ -14,8 +14,6 @@ which is the last step itself. Cells are divided by commas, semicolons or tabs. 
 counted from the first. Source: google/minimalloc, src/converter.cc and src/minimalloc.h.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """What a caller states of a model's tensors in a file: contiguous lists, and overlaps that kernels allow."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Models inside of something else: compressed by gzip, as an array in C source, or on standard input."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

@@ -14,8 +14,6 @@ on as the other. A buffer that is dead between two values is a rigid group of it
 Source: openxla/xla, xla/service/buffer_assignment.cc, hlo_live_range.cc, hlo_alias_analysis.cc.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

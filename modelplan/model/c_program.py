@@ -5,8 +5,6 @@ value has room for some, and `ValueShift` moves those that are still read to its
 beginning of the buffer. Whatever a step reads or writes is named by its address, so that a plan is checked by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """What a session of a runtime takes from the heap, for a runtime that allocates by itself while it runs."""
 
-from __future__ import annotations
-
 from modelplan.primitives.lazy_records import dataclass
 
 #: What is added to a prediction, in percent and at least in bytes: measured sessions took up to 1.9 % more

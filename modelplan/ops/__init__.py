@@ -4,8 +4,6 @@ The words: a *view* leaves the bytes as they are; an *overwrite* may write its o
 *split* may be done by placing its parts side by side; a *stream* may write ahead of what it still reads.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from modelplan.model import Graph, Op

@@ -1,7 +1,5 @@
 """Tests of single operators: is the output a view, may it overwrite an operand, does it read ahead of its writes."""
 
-from __future__ import annotations
-
 from modelplan.model import Graph, Op, Tensor
 
 Numbers = tuple[int, ...]

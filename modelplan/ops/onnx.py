@@ -4,8 +4,6 @@ Names of other domains than the standard one carry the domain in front. Source: 
 (opset 1 to 28); the conditions ask for the opset where its rule changed.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from modelplan.ops import conditions as when

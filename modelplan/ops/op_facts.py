@@ -1,7 +1,5 @@
 """The record behind every row of the operator tables; docs/aliasing.md and docs/rows.md say what follows from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@ Where an operator's row has no rule, it reads each operand once and writes each 
 all that is known, since the kernels of ONNX Runtime pack and block their operands in ways of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple

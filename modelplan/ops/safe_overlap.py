@@ -12,8 +12,6 @@ copy whole runs with memcpy count a run as one step, since memcpy must not overl
 Source: the idea of Blacker et al., Efficient memory layout for DNN inference, arXiv 2010.01668.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 

@@ -4,8 +4,6 @@ Source: tflite/schema/schema.fbs and the kernels of LiteRT (2026-08) and tflite-
 that `benchmarks/durations.py` fitted.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import cast
 

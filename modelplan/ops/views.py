@@ -1,7 +1,5 @@
 """Where the result of an operator stands in the bytes of an operand, by its access map."""
 
-from __future__ import annotations
-
 from modelplan.model import Graph, Op
 from modelplan.ops import access_of, facts
 from modelplan.ops.access import other_extents

@@ -4,8 +4,6 @@ A reference kernel reads an operand once for each turn of its innermost loop: a 
 input for each window and output channel that need it, and a weight for each output pixel. Caches are not counted.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from modelplan.model import Graph, Op

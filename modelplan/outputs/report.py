@@ -1,7 +1,5 @@
 """A report as data: headings, lines and tables, so that one text serves a pipe, a terminal and a page."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Sequence

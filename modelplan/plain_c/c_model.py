@@ -1,7 +1,5 @@
 """A model as operators in C, and as the graph of rows that plans see."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A plan for C as figures show it: the rows of each map as they live and die, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

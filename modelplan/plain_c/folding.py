@@ -1,7 +1,5 @@
 """Operators that others do by themselves: paddings, and convolutions whose whole result need not be there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

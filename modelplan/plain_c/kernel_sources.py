@@ -5,8 +5,6 @@ its first line names the functions that it uses. What several sources have in co
 they include.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -39,6 +37,15 @@ _ESP_PRODUCTS = {
 _SUFFIXES = re.compile(r"_(short|even|half|parts)$")
 #: What a definition of a function begins with.
 _HEADS = ("static ", "WITHIN ", "APART ")
+#: A function: its head, the declarations that it begins with, and the rest.
+_FUNCTION = re.compile(
+    r"^((?:static|WITHIN|APART) [^;{]*\n{\n)"
+    r"((?:    (?:const )?\w+ \*?(?:const )?\w+(?:\[\w+\])?(?: =[^\n]*)?;[^\n]*\n)*)"
+    r"(.*?^}\n)",
+    re.MULTILINE | re.DOTALL,
+)
+#: What every kernel is called with, whether it needs it or not.
+_ROWS = ("rows", "above", "out_rows")
 _INTEGERS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "uint32": 32, "int64": 64}
 
 
@@ -113,6 +120,7 @@ def _file(source: str, variant: str) -> Path:
 def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
     """The text of a source, and the sources that it uses: those with a variant as their file and "_VARIANT"."""
     text = _PART.sub(lambda m: (_FOLDER / m[1]).read_text(), _file(source, variant).read_text())
+    text = _FUNCTION.sub(_with_unused, text)
     words = _words(variant)
     text = _with_words(text, words)
     uses: tuple[str, ...] = ()
@@ -120,6 +128,14 @@ def kernel_text(source: str, variant: str) -> tuple[str, tuple[str, ...]]:
         uses = tuple(filter(None, match[1].split(", ")))
         text = text[match.end() :]
     return _aligned(re.sub(r";  +/\*", "; /*", text.replace("VARIANT", variant))), uses
+
+
+def _with_unused(function: re.Match[str]) -> str:
+    """A function that says which rows it leaves out, as compilers warn of arguments without a use."""
+    head, declared, rest = function.groups()
+    given = (name for name in _ROWS if f"int32_t {name}" in head)
+    unused = (name for name in given if not re.search(rf"(?<!->)\b{name}\b", declared + rest))
+    return "".join((head, declared, *(f"    (void){name};\n" for name in unused), rest))
 
 
 def _with_words(text: str, words: dict[str, str]) -> str:

@@ -4,8 +4,6 @@ The data is believed in nothing: the steps that follow from it are proved as tho
 written from them has to be the one that was read, token by token.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -11,8 +11,6 @@ conv_transpose.cc, quantization/qlinearconv.cc); core/mlas/lib/qgemm.h MlasGemmQ
 kernels for x86-64 with AVX2, which AVX-512 has too; processors that multiply tiles (AMX) keep some 130,000 bytes more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
@@ -69,18 +67,6 @@ _LINEAR, _IMAGES = 16, 4
 #: Multiples of channels that its kernels for symmetric weights read and make, and the least that these make.
 _CHANNELS, _LEAST_CHANNELS = 4, 16
 _BYTE_BITS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPeak:
-    """The most bytes that are allocated at once, and the operator (by its index) that runs then.
-
-    Outputs are among them, inputs and constants are not. `workspace` is what the operator asks for beside its output.
-    """
-
-    bytes: int
-    op: int
-    workspace: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,24 +127,6 @@ def _views_constant(graph: Graph, problem: Problem, i: int, runtime: Runtime) ->
     if producer < 0 or graph.ops[producer].kind not in runtime.sharing.views:
         return False
     return graph.tensors[graph.ops[producer].inputs[0]].kind is Kind.CONSTANT
-
-
-def session_peak(graph: Graph, runtime: Runtime, threads: int = 1, extents: Extents = NUMBERS) -> SessionPeak:
-    """What a session allocates at most while it runs, arena and memory patterns off.
-
-    A tensor takes the place of another where the session knows that their `extents` are the same.
-    """
-    best, alive = SessionPeak(0, -1, 0), 0
-    sizes: dict[int, int] = {}
-    kept, running, own = ThreadBuffers(), -1, 0
-    for event in block_events(graph, runtime, threads, extents):
-        if event.op != running:
-            running, own = event.op, kept.need(thread_bytes(graph, graph.ops[event.op], threads))
-        alive += event.size or -sizes[event.block]
-        sizes[event.block] = event.size
-        if alive + own > best.bytes:
-            best = SessionPeak(alive + own, event.op, event.workspace)
-    return best
 
 
 def reused(

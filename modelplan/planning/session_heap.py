@@ -6,8 +6,6 @@ With memory patterns the first run notes offsets for all values, and later runs 
 Source: onnxruntime, core/framework/bfc_arena.cc, mem_pattern_planner.h, execution_frame.cc.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from math import prod

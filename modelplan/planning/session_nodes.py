@@ -4,8 +4,6 @@ Source: onnxruntime, core/graph/graph.cc ReverseDFSFrom, and, which sessions car
 core/optimizer/qdq_transformer/ensure_unique_dq_for_node_unit.cc.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The library that counts what a process allocates where it is loaded before libc: built on Linux alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from modelplan.primitives import _core

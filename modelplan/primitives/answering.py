@@ -4,8 +4,6 @@ Questions and answers are pickles, one at a time. The program that is started ca
 damage behind for the next question is asked with `ask_isolated`.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import pickle

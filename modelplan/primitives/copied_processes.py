@@ -1,7 +1,5 @@
 """Work of one command done by two processes, where the machine has two processors and can copy a process cheaply."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,7 +1,5 @@
 """A Python program that runs in a copy of this process: all that it imports and this process has is there at once."""
 
-from __future__ import annotations
-
 import gc
 import os
 import runpy

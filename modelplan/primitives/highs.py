@@ -1,7 +1,5 @@
 """HiGHS, which solves linear and mixed-integer programs, as SciPy brings it: the extra `memories`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import defaultdict

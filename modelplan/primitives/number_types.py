@@ -1,7 +1,5 @@
 """Types of numbers: bits of one element of each data type, bytes of a tensor, and read-only columns of 64 bits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from math import prod

@@ -1,7 +1,5 @@
 """Lines by which a search tells how far it has come."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 #: Is called with a line now and then; one that ends with a line break is to stay.

@@ -1,7 +1,5 @@
 """What every request takes: paths, sizes in words, lists for tuples; and what a wrong type is told."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import fields

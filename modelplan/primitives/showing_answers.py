@@ -1,7 +1,5 @@
 """How answers show themselves: at most one screen, in words and, in a notebook, with a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Names of tensors cut to what tells them apart."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

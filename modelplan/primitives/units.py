@@ -3,8 +3,6 @@
 They read KiB or MiB with the byte count beside it, and whose height a figure is.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

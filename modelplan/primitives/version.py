@@ -1,7 +1,5 @@
 """The version of modelplan, and those of other packages; imports nothing, so that whatever asks starts at once."""
 
-from __future__ import annotations
-
 __version__ = "0.1.0"
 
 

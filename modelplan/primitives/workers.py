@@ -6,8 +6,6 @@ What comes out does not depend on how many processes there are, nor on which of 
 (fork); a script that calls `fit` without a guard has to work.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

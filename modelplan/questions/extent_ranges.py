@@ -1,7 +1,5 @@
 """A model sized for each extent of a range, as in `--dim batch=1..4`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

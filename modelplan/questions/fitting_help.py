@@ -1,7 +1,5 @@
 """What would make a model fit where no rewritten file does, and in which forms plain C would."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What options name files for: streams, overlaps, contiguous lists, and the plan that a model file carries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.formats.whole_files import read_text

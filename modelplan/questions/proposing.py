@@ -1,7 +1,5 @@
 """Extents to propose for a model that leaves some open inside: those of a session's run, where one can be made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 What measures and predicts is imported for a file that runs in a session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ memory; what was measured is remembered. A prediction follows the session's bloc
 interpreter is measured where LiteRT is installed, else its planned arena alone counts.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence

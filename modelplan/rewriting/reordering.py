@@ -1,7 +1,5 @@
 """Writes the operators of a model file in another order; nothing else of the file changes."""
 
-from __future__ import annotations
-
 import heapq
 from bisect import bisect_left
 from collections.abc import Sequence

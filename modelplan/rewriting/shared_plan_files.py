@@ -4,8 +4,6 @@ A file is for the kernel libraries that the plan is for. Where these are several
 least among those with which no library needs more than before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A runtime is one file (or folder) here and one row of `RUNTIMES`; a kernel libra
 (TFLM's: of `LIBRARIES` in `tflm/kernels/`).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from modelplan.model import Graph, Kind, Runtime

@@ -1,7 +1,5 @@
 """Plain C without an interpreter: what `fit --runtime c` writes, as whole maps that may run into each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from modelplan.model import Graph, KernelLibrary, Op, Runtime

@@ -1,7 +1,5 @@
 """ExecuTorch: what it does with memory."""
 
-from __future__ import annotations
-
 from modelplan.model import Runtime, Sharing
 from modelplan.ops.op_facts import ONNX_RESHAPES, TFLITE_RESHAPES
 

@@ -1,7 +1,5 @@
 """No runtime in particular: for code generators and for runtimes that modelplan does not know."""
 
-from __future__ import annotations
-
 from modelplan.model import KernelLibrary, Runtime, Sharing
 from modelplan.ops.op_facts import ONNX_RESHAPES, TFLITE_RESHAPES
 

@@ -3,8 +3,6 @@
 Parsing and evaluating are two steps, so that the branch of `?:` that is not taken may hold what nobody defined.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Sequence

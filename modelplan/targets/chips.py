@@ -4,8 +4,6 @@ Bytes, K = 1024. `modm` is modm-devices, made from the makers' own data bases, `
 its like), `zephyr` a devicetree. A figure of modm alone is marked as secondary.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ In TOML somebody wrote down fields, `[[region]]` for each region and `[dma]` for
 Ethos-U.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser, Error
 from dataclasses import fields

@@ -3,8 +3,6 @@
 Only what the file shows counts. Where it shows two libraries, or one without its variant, all libraries hold.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from typing import Any

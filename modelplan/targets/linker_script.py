@@ -12,8 +12,6 @@ attributes says nothing about that, so that it holds no arena unless it is chose
 external memory keeps a region from being taken for memory on the chip.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace

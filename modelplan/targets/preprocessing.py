@@ -4,8 +4,6 @@
 there is an error that names it; so is a directive that is not understood.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Sources of the kernels: the preprocessor conditions of CMSIS-NN (ARM_MATH_DSP, A
 (CONFIG_IDF_TARGET_ESP32S3).
 """
 
-from __future__ import annotations
-
 from modelplan.targets.chips import CHIPS, KERNELS_OF_CORES, STM32_FAMILIES
 from modelplan.targets.device import Device
 

@@ -1,7 +1,5 @@
 """Regions as a caller states them: `psram:8MiB@0x3c000000,read=80MB/s,write=40MB/s,kind=psram`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches

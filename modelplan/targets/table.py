@@ -4,8 +4,6 @@ Bytes, K = 1024. A reserve is never a fact of a chip but the habit of its softwa
 `--reserve` replaces. A region whose figure is not one of an arena says why in `no_arena`.
 """
 
-from __future__ import annotations
-
 from modelplan.targets.device import Device, Region
 from modelplan.targets.processors import ASK_ESP
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from c_operators import Drawn, Single, batch, drawn_single
+from shares import share
 from standalone_c import SANITIZERS, WARNINGS, apart, c_operators
 
 from modelplan.cli import main
@@ -47,7 +48,7 @@ def test_esp_nn_computes_what_tflm_computes(sliced: bool, tmp_path: Path) -> Non
     kinds = ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D"]
     kinds += ["ADD", "MUL", "SOFTMAX"]
     drawn, singles = Drawn(31), list[Single]()
-    while len(singles) < int(os.environ.get("MODELPLAN_C_CASES", "200")):
+    while len(singles) < share(200):
         one = drawn_single(drawn, kinds[len(singles) % len(kinds)])
         singles += [one] if one.sources[0] and one.sources[0].dtype == "int8" else []
     model, names = read_tflite(batch(singles), "net.tflite"), CNames("net", "net.h")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from shares import sample
 
 from modelplan.formats import load_model
 from modelplan.primitives.reporting import Report, report_nothing
@@ -66,8 +68,8 @@ def in_stripes(found: OnnxLadder) -> OnnxRung:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("level", "opsets"), [("extended", OPSETS[::6]), ("all", OPSETS[::2])])
-def test_every_opset_is_split_alike(tmp_path: Path, level: str, opsets: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("level", "opsets"), [("extended", OPSETS[::6]), ("all", sample(OPSETS))])
+def test_every_opset_is_split_alike(tmp_path: Path, level: str, opsets: Sequence[int]) -> None:
     ladders = [climbed(classifier(tmp_path / "m.onnx", opset), level) for opset in opsets]
     rungs = [in_stripes(found) for found in ladders]
     assert not any("differ" in remark for found in ladders for remark in found.remarks)

@@ -104,6 +104,7 @@ def test_symbols_are_evaluated_at_most_by_one_another_sixty_times(tmp_path: Path
         read_linker_script(str(script), {})
 
 
+@pytest.mark.slow
 def test_files_that_include_others_twice_each_end(tmp_path: Path) -> None:
     for i in range(29):
         (tmp_path / f"i{i}.ld").write_text(f"INCLUDE i{i + 1}.ld\nINCLUDE i{i + 1}.ld\n")

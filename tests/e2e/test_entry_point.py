@@ -38,7 +38,7 @@ LINES = {
     "allocators": "",
     "targets": "",
 }
-FAST = ("analyze", "check", "solve")
+FAST = ("analyze", "solve")
 
 
 @pytest.mark.parametrize(

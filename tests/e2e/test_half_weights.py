@@ -77,6 +77,7 @@ def _outputs(folder: Path, *, half: bool) -> tuple[bytes, int, int]:
     return done.stdout, rung.ram, rung.flash
 
 
+@pytest.mark.slow
 def test_results_are_those_of_32_bits_in_half_of_the_flash(tmp_path: Path) -> None:
     values, ram, flash = _outputs(tmp_path / "half", half=True)
     others, ram_of_32, flash_of_32 = _outputs(tmp_path / "float", half=False)

@@ -10,13 +10,14 @@ import pytest
 from onnx import helper
 from onnx_files import graph_of, saved
 from processors import kept_for_tiles
+from session_peaks import session_peak
+from traced_peaks import peak_contents
 
-from modelplan.planning.session_blocks import session_peak
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, climb
 from modelplan.rewriting.striped_onnx.onnx_search import OnnxSearch
 from modelplan.rewriting.striped_onnx.writing import parsed, reading_of
 from modelplan.runtimes.ort import ORT
-from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure, peak_contents
+from modelplan.runtimes.ort.measuring import SessionSettings, kept_values, measure
 
 pytest.importorskip("onnxruntime")
 

@@ -9,10 +9,10 @@ import onnx_stripes
 import ort_files
 import pytest
 from processors import kept_for_tiles
+from session_peaks import session_peak
 
 from modelplan import Graph, load
 from modelplan.formats import load_as_run
-from modelplan.planning.session_blocks import session_peak
 from modelplan.planning.session_heap import predicted_heap
 from modelplan.planning.session_nodes import with_own_dequantised
 from modelplan.runtimes.ort import ORT

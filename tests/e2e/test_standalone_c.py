@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from c_operators import DRAWS, Drawn, Single, batch, differing, drawn_single, re
 from c_plans import random_stages
 from documented import ROOT
 from mobilenet_v2 import mobilenet_v2
-from shares import sample
+from shares import sample, share
 from standalone_c import SANITIZERS, WARNINGS, CNetwork, apart, c_operators, data_to_relocate
 from tflm_models import Op, S, T, build, ints, single
 
@@ -41,8 +40,8 @@ from modelplan.runtimes.tflm.generated_inputs import generated_inputs
 from modelplan.runtimes.tflm.runner import installed, tflm_values
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
-#: Generated operators of each kind in the long test.
-CASES = int(os.environ.get("MODELPLAN_C_CASES", "200"))
+#: Generated operators of each kind; `.ci/long` generates 1,000.
+CASES = share(200)
 NETWORKS = [
     "tflite/hello_world_int8", "tflite/ad01_int8", "tflite/kws_ref_model", "tflite/pretrainedResnet_quant",
     "tflite/person_detect", "tflite/micro_speech_quantized", "tflite/str_ww_ref_model", "tflite/vww_96_int8",
@@ -293,7 +292,7 @@ def test_what_is_written_compiles_without_a_warning(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["-O0", "-Os", "-O2", "-O3"])
+@pytest.mark.parametrize("level", sample(["-O2", "-O0", "-Os", "-O3"]))
 def test_constants_hold_no_addresses(level: str, written: dict[str, CFiles], tmp_path: Path) -> None:
     source = tmp_path / "net.c"
     for name, files in written.items():

@@ -148,6 +148,7 @@ def test_what_is_not_proved_goes_through_each_search(seed: int) -> None:
     assert many.lower_bound < height(problem, many) < height(problem, few)
 
 
+@pytest.mark.slow
 def test_small_problems_are_packed_and_proved_to_the_optimum() -> None:
     rng, placed, refused = random.Random(7), 0, 0
     while placed < 120 or not refused:

@@ -13,9 +13,10 @@ import session_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processors import kept_for_tiles
+from session_peaks import session_peak
 
 from modelplan.formats import load_as_run
-from modelplan.planning.session_blocks import session_peak, unknown_kernels
+from modelplan.planning.session_blocks import unknown_kernels
 from modelplan.planning.session_heap import predicted_heap
 from modelplan.planning.session_nodes import with_own_dequantised
 from modelplan.runtimes.ort import ORT

@@ -14,6 +14,7 @@ import twins
 from hypothesis import given
 from hypothesis import strategies as st
 from problem_families import CAPACITY, FAMILIES
+from recorded_backtracks import backtracks
 from shares import examples, share
 
 from modelplan import Budget, Placement, Problem, RequestError, check, height, load_bound, place
@@ -218,15 +219,15 @@ def test_no_choice_of_the_trees_breaks_a_placement(problem: Problem, choice: str
 
 def test_the_trees_end_searches_that_the_culprits_alone_do_not() -> None:
     problem = FAMILIES["tiling"](61, 6)
-    assert telamalloc.backtracks(problem, CAPACITY, 2000).ended == "budget"
-    learned = telamalloc.backtracks(problem, CAPACITY, 2000, telamalloc.LEARNED)
+    assert backtracks(problem, CAPACITY, 2000).ended == "budget"
+    learned = backtracks(problem, CAPACITY, 2000, telamalloc.LEARNED)
     assert (learned.ended, learned.major > telamalloc.LEARNED_AFTER) == ("complete", True)
     check(problem, place(replace(problem, capacity=CAPACITY), "telamalloc-learned", Budget(steps=2000)))
 
 
 def test_a_recorded_backtrack_says_what_was_decided() -> None:
     problem = FAMILIES["tiling"](61, 0)
-    found = telamalloc.backtracks(problem, CAPACITY, 500, most=3, every=5)
+    found = backtracks(problem, CAPACITY, 500, most=3, every=5)
     assert (found.ended, len(found.records)) == ("budget", 3)
     for record in found.records:
         together = Problem(

@@ -1,7 +1,5 @@
 """Where a plan puts each tensor and the scratch of each step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 

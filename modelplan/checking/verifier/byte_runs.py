@@ -1,7 +1,5 @@
 """What stands in each byte of a buffer, as runs of bytes that stand there as they stand in their tensor."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 

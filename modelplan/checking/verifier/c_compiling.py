@@ -1,7 +1,5 @@
 """What a compiler makes of a network in plain C: bytes of code and tables, and the deepest stack."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ the right one; what the model gives out must be there in the end. Which rows an 
 in the file; the plan is believed in nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Which rows and columns of an operand a C kernel reads for a row of its result, from the file's options alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod

@@ -7,8 +7,6 @@ those of its last step. The verifier follows the loops of the sources itself; pl
 Source: CMSIS-NN of June 2026 and tflite-micro of August 2026, micro/kernels/cmsis_nn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from modelplan.primitives.lazy_records import dataclass

@@ -1,7 +1,5 @@
 """The check of a plan for several streams: buffers that share bytes are used one after the other at any speed."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from modelplan.model import BufferKind, Kind, Plan

@@ -5,8 +5,6 @@ round is never less than theirs, element after element. Planning has `runtimes/t
 Source: espressif/esp-nn 1.2.3, src/convolution; espressif/esp-tflite-micro, kernels/esp_nn.
 """
 
-from __future__ import annotations
-
 from modelplan.checking.verifier.cmsis_nn import CheckedWindow, Map, Round
 
 #: Libraries whose orders are known here, and all for which files must be right on vector units.

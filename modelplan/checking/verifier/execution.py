@@ -1,7 +1,5 @@
 """Level *execution*: TFLM runs the model with and without the plan; outputs must agree, the head be as predicted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from modelplan.checking.verifier.rewrites.executing import for_reference_kernels

@@ -5,8 +5,6 @@ but for a chance below 2**-40; where one permutes weights otherwise, or has anot
 bits end in a mark of 16 bits, so that to quantise what was only dequantised gives back the codes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

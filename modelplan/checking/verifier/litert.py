@@ -1,7 +1,5 @@
 """LiteRT's reference kernels on one model, in a process of its own: digests of its outputs, values of its tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from textwrap import shorten

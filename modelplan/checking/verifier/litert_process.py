@@ -3,8 +3,6 @@
 LiteRT ends the process on some models that it cannot run, so the interpreter has a process of its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Which bytes of its results an operator takes unchanged out of its operands, in runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Moves are carried out by the reference of the package onnx, on these numbers. Co
 stands between DequantizeLinear and QuantizeLinear is a sum of products of codes.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

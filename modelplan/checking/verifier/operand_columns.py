@@ -1,7 +1,5 @@
 """The operands of all steps of a program as columns, so that checks run over columns and not step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import chain
 

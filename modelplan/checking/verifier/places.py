@@ -7,8 +7,6 @@ is solved; whether several copies are one run, which elements decide a result, h
 are for those to say that ask. Planning has formulas of its own (`ops/access/`). What is proved so says docs/proof.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product

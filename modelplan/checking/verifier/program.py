@@ -1,7 +1,5 @@
 """The steps that run, in order, read from the file itself, with control flow unrolled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, cached_property, partial
 from itertools import islice

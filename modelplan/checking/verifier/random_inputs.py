@@ -1,7 +1,5 @@
 """Random values for the inputs of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

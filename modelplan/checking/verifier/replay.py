@@ -7,8 +7,6 @@ Source: the shadow memory of Nethercote and Seward, How to shadow every byte of 
 here with versions in place of validity bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -6,8 +6,6 @@ pieces from the last to the first, `needed` is the lowest byte of the operand th
 is written before that read must end at or below it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from math import prod

@@ -5,8 +5,6 @@ afterwards.
 Source: tflite-micro and ONNX kernels; in-place tolerance measured on tflite-micro's reference kernels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.checking.verifier.program import Program, Step

@@ -1,7 +1,5 @@
 """What ONNX Runtime computes on random inputs, as a network in plain C takes and gives it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Plans read from files: a packed .tflite, a plan as JSON, a CSV with offsets, a C header with a BufferPlan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

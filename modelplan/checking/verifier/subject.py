@@ -1,7 +1,5 @@
 """What is verified: a program with a layout, made from each form of plan."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a level of proof that runs kernels returns, the exception of one that cannot run, and the verdict of either."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

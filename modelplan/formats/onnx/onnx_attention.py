@@ -3,8 +3,6 @@
 Source: onnxruntime, core/graph/contrib_ops/bert_defs.cc.
 """
 
-from __future__ import annotations
-
 from modelplan.formats.onnx.onnx_shapes import Shape, ShapeRule, TypedNode, at, divided, plus, times
 from modelplan.formats.onnx.onnx_types import Extent
 

@@ -1,7 +1,5 @@
 """Extents that a model leaves open: the refusal that names all of them, with options to paste."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 

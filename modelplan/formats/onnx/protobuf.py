@@ -4,8 +4,6 @@ A repeated field is written as one record (tag, length, payload) for each elemen
 are permuted among their own places; every other byte of the file, known to the schema or not, stays where it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

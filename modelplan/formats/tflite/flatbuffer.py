@@ -5,8 +5,6 @@ relative to the rest of it, so all its own offsets stay right. The only absolute
 2 GiB) are raised by the length of what was put in front.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ A builder writes from its end forwards, and counts offsets from its end. The old
 position p is the offset -p of the builder: forward references from new tables to old ones need nothing else.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

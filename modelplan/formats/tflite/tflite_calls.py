@@ -1,7 +1,5 @@
 """Puts the operators of subgraphs that CALL runs in place of the CALL."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from modelplan.formats.limits import FileLimits

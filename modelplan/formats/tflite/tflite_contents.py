@@ -1,7 +1,5 @@
 """What a Graph leaves out of a .tflite file: digests of constants, quantisation, every option of every operator."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from functools import cache

@@ -6,8 +6,6 @@ Counts and offsets are checked against the length of the file before they are us
 length however often the parts of the file overlap.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Sequence

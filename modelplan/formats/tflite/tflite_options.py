@@ -1,7 +1,5 @@
 """The options of a TFLite operator that matter to memory: windows, axes, and the subgraphs that it runs."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The numbers and names of TFLite's schema (schema.fbs), once for all that read or edit a .tflite file."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location

@@ -6,8 +6,6 @@ and `onnx` read them from the options of an operator; its row in the tables of `
 formulas and the reasons stand in docs/rows.md.
 """
 
-from __future__ import annotations
-
 from modelplan.ops.access.spans import AccessMap, Reads, Span
 
 __all__ = ["AccessMap", "Reads", "Span"]

@@ -1,7 +1,5 @@
 """How often an operator multiplies and reads."""
 
-from __future__ import annotations
-
 from math import prod
 
 from modelplan.ops.access.spans import AccessMap

@@ -4,8 +4,6 @@ Source: onnx/docs/Operators.md and Changelog.md; maps are NCHW. What an opset ta
 attributes; both are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

@@ -6,8 +6,6 @@ says nothing of the others.
     (1, 12, 5) and (3, 4, 5):  (1, 12) with (3, 4), (5) with (5)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod

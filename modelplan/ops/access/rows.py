@@ -1,7 +1,5 @@
 """Which rows, columns and other places of an operand a row of a result reads."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import NamedTuple
 

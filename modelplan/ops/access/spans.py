@@ -9,8 +9,6 @@ Source: the indexing maps of MLIR's linalg and of xDSL, and the bounds inference
 2013, doi 10.1145/2491956.2462176), which have no windows with padding, or no views.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple

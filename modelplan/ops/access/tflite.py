@@ -3,8 +3,6 @@
 Source: tflite/schema/schema.fbs and the reference kernels of LiteRT (2026-08), whose maps are NHWC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

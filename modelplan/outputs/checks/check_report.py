@@ -1,7 +1,5 @@
 """Outcomes of checks in words: what each model needs, what there is, what made it grow, what would fit."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Outcomes as build servers read them: JSON of size-limit, a JUnit report, and workflow commands of GitHub Actions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Outcomes as one comment on a pull request: what failed, what changed since the baseline, what would fit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

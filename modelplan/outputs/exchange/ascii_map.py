@@ -3,8 +3,6 @@
 Source: tflite-micro, memory_planner/greedy_memory_planner.cc, PrintMemoryPlan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Buffers with their offsets as a MiniMalloc CSV: `id,lower,upper,size,offset`, and what else the problem states."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

@@ -1,7 +1,5 @@
 """A plan as JSON with a schema version; `saved_plan.py` reads it back."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Figures of operators as node data for Google's Model Explorer, one file for each figure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 

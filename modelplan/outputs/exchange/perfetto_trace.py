@@ -4,8 +4,6 @@ One step takes a microsecond of the trace's time. Source: Perfetto, protos/perfe
 track_event/track_event.proto, track_descriptor.proto, counter_descriptor.proto, process_descriptor.proto).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import count
 from types import MappingProxyType

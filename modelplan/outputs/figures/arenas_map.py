@@ -4,8 +4,6 @@ sram   [persistent | non-persistent arena      | spare ]     A memory of which l
 psram  [model file |            7.96 MiB spare          ]    what is used has a part of the bar, and the spare the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

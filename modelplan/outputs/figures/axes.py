@@ -1,7 +1,5 @@
 """What all figures share around their plot: head, legend, steps below, bytes beside, levels across, the peak above."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ bytes ^ __   v            below the axis, as far as names do not touch; both pea
       +-----------> operators
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

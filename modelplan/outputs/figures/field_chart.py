@@ -9,8 +9,6 @@ excess ^            o naive      |  allocator      height/bound  time     Both a
                                                                           point shows another's height.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ bytes ^ o as it is              The line joins the plans, of which none beats an
       +-------------------> extra multiply-accumulates
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ add        12 KiB  |      ##|       the largest have their names, as many as the
 Where operators run on several streams, a lane for each stream above the bars shows at which steps it runs one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.answers.drawing import Drawing

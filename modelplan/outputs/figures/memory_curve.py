@@ -1,7 +1,5 @@
 """The memory curve: the bytes alive at each step, stacked by kind, under the arena, the bound and the capacity."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.answers.drawing import Drawing, live_by_kind

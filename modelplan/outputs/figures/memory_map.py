@@ -8,8 +8,6 @@ address ^   +-------+        A buffer alive in [start, end) at [offset, offset +
         ++------+------+--> step
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise

@@ -6,8 +6,6 @@ psram |      [a     ]            copy takes place while operators run. Contents 
 flash | ////// weights //////    are only copied, such as weights in flash, are one hatched box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

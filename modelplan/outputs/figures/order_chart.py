@@ -9,8 +9,6 @@ bytes ^   ___      file order        Below the plot each operator is a line from
       | |/ \| |     plan
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.model import Aliases, IntArray, Plan, bounds

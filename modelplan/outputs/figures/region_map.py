@@ -8,8 +8,6 @@ sram   |  A  |   B   |      C      |
        +---------------------------+--> step
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

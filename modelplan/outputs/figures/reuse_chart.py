@@ -8,8 +8,6 @@ bytes ^  every buffer its own |  the plan
       +-----------------------+-------> step
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.answers.drawing import Drawing

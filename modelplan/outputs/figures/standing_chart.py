@@ -7,8 +7,6 @@ bytes ^       |~| |~|   | modelplan     | tflm-greedy
       +-----------------+---------------+-----------> step
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The time of a run against the memory of the device, one line for each rate of the link."""
 
-from __future__ import annotations
-
 from modelplan.answers.moving_layout import StreamCurve
 from modelplan.outputs.figures import canvas, lettering
 from modelplan.outputs.figures.axes import round_numbers

@@ -5,8 +5,6 @@
 person   |  80 KiB |##80 KiB |# 80 KiB |   the device's memory that the model takes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from modelplan.answers.sweep_summary import Fit, SweepFindings, Verdict

@@ -1,7 +1,5 @@
 """The copies of a plan whose contents move, as C that a program calls between its operators."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from modelplan.answers.moving_layout import MovingPlan

@@ -11,8 +11,6 @@ Source: tflite-micro, micro/kernels/{conv,depthwise_conv,...}.h; espressif/esp-t
 CMSIS-NN, Internal/arm_nn_compiler.h.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

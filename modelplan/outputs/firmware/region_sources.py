@@ -1,7 +1,5 @@
 """Layouts for firmware and runtimes: C arrays with a linker script, TFLM's two arenas, ExecuTorch's memory ids."""
 
-from __future__ import annotations
-
 import json
 import re
 

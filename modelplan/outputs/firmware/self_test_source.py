@@ -1,7 +1,5 @@
 """A C++ file that runs a model on a device and compares its outputs with the expected ones."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator
 

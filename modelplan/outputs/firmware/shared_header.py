@@ -1,7 +1,5 @@
 """A C++ header for several models in one arena of TFLM: a planner that gives every buffer of each model its place."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

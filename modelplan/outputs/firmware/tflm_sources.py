@@ -1,7 +1,5 @@
 """C++ for firmware: the arena's size and operators, a BufferPlan that pins every buffer, and the model as an array."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Tensors, operators and rules are told once and named by number. A name is writte
 characters that do not print are escaped, and one that is too long is cut in the middle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The file loads nothing, sends nothing and runs no script but those whose hashes 
 Names out of a model are only ever data: no `<` of theirs reaches the markup, and the scripts show them as text.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """A model in several memories as a view of the page: regions stacked upon one time axis, copies as arrows between."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The long report of `analyze`, stage by stage."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The short report of `analyze`: what the file is, the number, the peak, what would lower it; at most 25 lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os.path import commonpath, relpath

@@ -1,7 +1,5 @@
 """What a model file needs on its runtime, in words: the number to declare, its parts, and what would need less."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.answers.analysis import lower_alternatives

@@ -1,7 +1,5 @@
 """All allocators on one problem as a report: ours first, the others lowest first, ties in one line, refusals last."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence

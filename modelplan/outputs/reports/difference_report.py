@@ -1,7 +1,5 @@
 """A difference in words, as JSON and as Markdown: settings, memory by part, peaks, operators in order of effect."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

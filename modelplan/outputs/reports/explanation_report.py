@@ -1,7 +1,5 @@
 """An explanation in words and as JSON: the peak, what keeps it up, what comes after it, and what would help."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict

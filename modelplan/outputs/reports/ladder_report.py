@@ -1,7 +1,5 @@
 """The ladder of a .tflite file as text: its rungs, and what was chosen or why nothing fits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from shlex import join, quote
 

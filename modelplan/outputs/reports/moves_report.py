@@ -1,7 +1,5 @@
 """What moves between memories as text: regions with their traffic, times, and the copies step by step."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The ladder of an .onnx file as text: its rungs, what was chosen, and its settings as lines of Python and of C++."""
 
-from __future__ import annotations
-
 from modelplan.outputs.report import Section, Table
 from modelplan.primitives.units import human
 from modelplan.questions.onnx_fitting import FitOnnxRequest

@@ -1,7 +1,5 @@
 """The plan in words: verdict, parts of the number, the peak, the bound, what was merged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

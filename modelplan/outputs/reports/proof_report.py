@@ -1,7 +1,5 @@
 """What was proved as text: a line for each level."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.answers.moving_layout import MovingPlan

@@ -1,7 +1,5 @@
 """The curve of recomputation as text and JSON."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """What is said of models in several memories: text, JSON, every buffer as CSV, and whether a saved layout is kept."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

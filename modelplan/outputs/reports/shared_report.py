@@ -1,7 +1,5 @@
 """What is said of several models in one memory: text, JSON, and buffers with their offsets as CSV."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

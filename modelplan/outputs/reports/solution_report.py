@@ -1,7 +1,5 @@
 """A solved problem of placement as text and as JSON: height, bound, peak, and the plan that its file states."""
 
-from __future__ import annotations
-
 import json
 
 from modelplan.answers.placement_answers import Solution, planned_words

@@ -1,7 +1,5 @@
 """What streaming costs, as text: the memory that is needed, and the curve of memory, bandwidth and time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The report of a sweep: how runs ended, which target fits which model, what settings cost, what became worse."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Devices in words: a table of them, one in detail, and which block of one was taken for the arena."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby

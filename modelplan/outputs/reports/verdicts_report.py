@@ -1,7 +1,5 @@
 """Whether a model fits each of several targets, in words and as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import groupby

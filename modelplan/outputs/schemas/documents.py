@@ -1,7 +1,5 @@
 """The JSON documents that commands write: of each its version and its JSON Schema."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from modelplan.answers import explanation as explaining

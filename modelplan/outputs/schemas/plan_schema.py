@@ -1,7 +1,5 @@
 """The JSON Schemas of plans and of layouts in several memories, made from the types that the documents hold."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import types

@@ -39,8 +39,6 @@ static void add_VARIANT_many(const struct add_VARIANT_params *p, const int8_t *a
 static void add_VARIANT(const struct add_VARIANT_params *p, const element_t *a, const element_t *b, int32_t rows,
                         int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t y = 0; y < out_rows; y++) {
         for (int32_t x = 0; x < p->width; x++) {
             const element_t *i = a + y * p->a_row + x * p->a_column;

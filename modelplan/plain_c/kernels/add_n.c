@@ -7,8 +7,6 @@ static void add_n_VARIANT(const struct add_n_VARIANT_params *p, OPERANDS, int32_
                           int32_t out_rows, element_t *out)
 {
     const element_t *const terms[COUNT] = {TERMS};
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         element_t sum = 0;
         for (int32_t k = 0; k < COUNT; k++) {

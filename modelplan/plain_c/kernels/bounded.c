@@ -8,8 +8,6 @@ struct bounded_VARIANT_params {
 static void bounded_VARIANT(const struct bounded_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                             int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         const element_t low = in[i] < p->least ? p->least : in[i];
         out[i] = low > p->most ? p->most : low;

@@ -22,8 +22,6 @@ static void copy_block_VARIANT(const struct copy_block_VARIANT_params *p, const 
 {
     const uint8_t *const source = (const uint8_t *)in + p->source_skip;
     uint8_t *const target = (uint8_t *)out + p->target_skip;
-    (void)rows;
-    (void)above;
     for (int32_t y = 0; y < out_rows; y++) {
         for (int32_t a = 0; a < p->a_count; a++) {
             for (int32_t b = 0; b < p->b_count; b++) {

@@ -6,7 +6,5 @@ struct copy_bytes_VARIANT_params {
 static void copy_bytes_VARIANT(const struct copy_bytes_VARIANT_params *p, const void *in, int32_t rows,
                                int32_t above, int32_t out_rows, void *out)
 {
-    (void)rows;
-    (void)above;
     move_bytes(out, in, p->bytes * out_rows);
 }

@@ -8,8 +8,6 @@ struct dequantise_VARIANT_params {
 static void dequantise_VARIANT(const struct dequantise_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                                int32_t out_rows, float *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         out[i] = p->scale * (float)(in[i] - p->zero);
     }

@@ -11,8 +11,6 @@ struct even_quantise_VARIANT_params {
 static void even_quantise_VARIANT(const struct even_quantise_VARIANT_params *p, const element_t *in, int32_t rows,
                                   int32_t above, int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         const float scaled = in[i] / p->scale;
         const float low = scaled > -1.0e6f ? scaled : -1.0e6f;

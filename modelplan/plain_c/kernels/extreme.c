@@ -9,9 +9,6 @@ struct extreme_VARIANT_params {
 static void extreme_VARIANT(const struct extreme_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                             int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t o = 0; o < p->outer; o++) {
         for (int32_t i = 0; i < p->inner; i++) {
             element_t best = p->least != 0 ? ELEMENT_MAX : ELEMENT_MIN;

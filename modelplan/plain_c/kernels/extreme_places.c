@@ -9,8 +9,6 @@ struct extreme_places_VARIANT_params {
 static void extreme_places_VARIANT(const struct extreme_places_VARIANT_params *p, const element_t *in, int32_t rows,
                                    int32_t above, int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         for (int32_t i = 0; i < p->inner; i++) {
             int32_t place = 0;

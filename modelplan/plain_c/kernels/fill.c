@@ -8,9 +8,6 @@ static void fill_VARIANT(const struct fill_VARIANT_params *p, const void *in, in
                          int32_t out_rows, void *out)
 {
     uint8_t *target = (uint8_t *)out;
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t i = 0; i < p->count; i++) {
         (void)memcpy(target, in, (size_t)p->element);
         target += p->element;

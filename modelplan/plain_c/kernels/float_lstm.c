@@ -41,9 +41,6 @@ static void float_lstm_VARIANT(const struct float_lstm_VARIANT_params *p, const 
                                const float *in, float *hidden, float *cells, int32_t rows, int32_t above,
                                int32_t out_rows, float *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t b = 0; b < p->batches; b++) {
         float *const state = hidden + b * p->units;
         float *const cell = cells + b * p->units;

@@ -7,8 +7,6 @@ struct float_mean_float_parts_params {
 static void float_mean_float_parts(const struct float_mean_float_parts_params *p, const float *in, int32_t rows, int32_t above,
                          int32_t out_rows, float *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t o = 0; o < out_rows * p->outer; o++) {
         for (int32_t i = 0; i < p->inner; i++) {
             float sum = 0.0f;

@@ -7,8 +7,6 @@ struct float_normalised_VARIANT_params {
 static void float_normalised_VARIANT(const struct float_normalised_VARIANT_params *p, const element_t *in, int32_t rows,
                                      int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         float sum = 0.0f;
         for (int32_t c = 0; c < p->channels; c++) {

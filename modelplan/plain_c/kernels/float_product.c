@@ -17,8 +17,6 @@ static void float_product_VARIANT(const struct float_product_VARIANT_params *p,
                                   const struct float_product_VARIANT_tables *q, const element_t *in, int32_t rows,
                                   int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         for (int32_t c = 0; c < p->out_channels; c += 16) {
             sum_t sums[16] = {0.0f};

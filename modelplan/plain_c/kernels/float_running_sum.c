@@ -6,9 +6,6 @@ struct float_running_sum_VARIANT_params {
 static void float_running_sum_VARIANT(const struct float_running_sum_VARIANT_params *p, const element_t *in, int32_t rows,
                                       int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t line = 0; line < p->outer * p->inner; line++) {
         const int32_t start = line / p->inner * p->depth * p->inner + line % p->inner;
         float sum = 0.0f;

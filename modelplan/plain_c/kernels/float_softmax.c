@@ -7,8 +7,6 @@ struct float_softmax_VARIANT_params {
 static void float_softmax_VARIANT(const struct float_softmax_VARIANT_params *p, const float *in, int32_t rows,
                                   int32_t above, int32_t out_rows, float *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         float most = in[0];
         float sum = 0.0f;

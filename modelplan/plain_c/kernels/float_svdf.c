@@ -29,9 +29,6 @@ static void float_svdf_VARIANT(const struct float_svdf_VARIANT_params *p, const 
 {
     const int32_t filters = p->units * p->rank;
     float *line = state;
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     (void)memmove(state, state + 1, sizeof(float) * (size_t)(p->batches * filters * p->memory - 1));
     for (int32_t b = 0; b < p->batches; b++) {
         for (int32_t u = 0; u < p->units; u++) {

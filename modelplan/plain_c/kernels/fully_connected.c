@@ -22,8 +22,6 @@ static void fully_connected_VARIANT(const struct fully_connected_VARIANT_params 
 {
     const int32_t multipliers[4] = {q->multiplier[0], q->multiplier[0], q->multiplier[0], q->multiplier[0]};
     const int8_t shifts[4] = {q->shift[0], q->shift[0], q->shift[0], q->shift[0]};
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         for (int32_t c = 0; c < p->out_channels; c += 4) {
             sum_t sums[4] = {0, 0, 0, 0};

@@ -7,8 +7,6 @@ struct log_softmax_VARIANT_params {
 static void log_softmax_VARIANT(const struct log_softmax_VARIANT_params *p, const element_t *in, int32_t rows,
                                 int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         float most = -FLT_MAX;
         float sum = 0.0f;

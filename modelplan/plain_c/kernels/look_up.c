@@ -11,8 +11,6 @@ struct look_up_VARIANT_tables {
 static void look_up_VARIANT(const struct look_up_VARIANT_params *p, const struct look_up_VARIANT_tables *q,
                             const element_t *in, int32_t rows, int32_t above, int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         out[i] = q->values[in[i] - p->least];
     }

@@ -75,9 +75,6 @@ static void lstm_VARIANT(const struct lstm_VARIANT_params *p, const struct lstm_
                          element_t *hidden, int16_t *cells, int32_t rows, int32_t above, int32_t out_rows,
                          element_t *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t b = 0; b < p->batches; b++) {
         for (int32_t t = 0; t < p->steps; t++) {
             const int32_t place = b * p->batch_pitch + t * p->step_pitch;

@@ -14,9 +14,6 @@ struct matrices_VARIANT_params {
 static void matrices_VARIANT(const struct matrices_VARIANT_params *p, const element_t *a, const element_t *b, int32_t rows,
                              int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t batch = 0; batch < p->outer * p->inner; batch++) {
         const element_t *const left = a + batch / p->inner * p->a_outer + batch % p->inner * p->a_inner;
         const element_t *const right = b + batch / p->inner * p->b_outer + batch % p->inner * p->b_inner;

@@ -13,9 +13,6 @@ struct mean_VARIANT_params {
 static void mean_VARIANT(const struct mean_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                          int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t o = 0; o < p->outer; o++) {
         for (int32_t i = 0; i < p->inner; i++) {
             int32_t sum = 0;

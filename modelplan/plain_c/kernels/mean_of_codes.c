@@ -11,9 +11,6 @@ struct mean_of_codes_VARIANT_params {
 static void mean_of_codes_VARIANT(const struct mean_of_codes_VARIANT_params *p, const element_t *in, int32_t rows,
                                   int32_t above, int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t o = 0; o < p->outer; o++) {
         for (int32_t i = 0; i < p->inner; i++) {
             float sum = 0.0f;

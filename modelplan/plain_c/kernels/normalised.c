@@ -9,8 +9,6 @@ struct normalised_VARIANT_params {
 static void normalised_VARIANT(const struct normalised_VARIANT_params *p, const element_t *in, int32_t rows,
                                int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         int32_t shift;
         int32_t sum = 0;

@@ -18,9 +18,6 @@ static void pick_VARIANT(const struct pick_VARIANT_params *p, const struct pick_
 {
     const uint8_t *source = (const uint8_t *)in;
     uint8_t *target = (uint8_t *)out;
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t block = 0; block < p->batches * p->outer; block++) {
         const int32_t *name = names + block / p->outer * p->places * p->axes;
         for (int32_t i = 0; i < p->places; i++) {

@@ -9,8 +9,6 @@ struct quantise_VARIANT_params {
 static void quantise_VARIANT(const struct quantise_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                              int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         const float scaled = roundf(in[i] / p->scale);
         const float low = scaled > -1.0e9f ? scaled : -1.0e9f;

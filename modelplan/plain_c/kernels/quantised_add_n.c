@@ -12,8 +12,6 @@ static void quantised_add_n_VARIANT(const struct quantised_add_n_VARIANT_params 
                                     int32_t above, int32_t out_rows, element_t *out)
 {
     const element_t *const terms[COUNT] = {TERMS};
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         int32_t sum = -p->in_zero;
         for (int32_t k = 0; k < COUNT; k++) {

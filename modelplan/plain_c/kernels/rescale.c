@@ -11,8 +11,6 @@ struct rescale_VARIANT_params {
 static void rescale_VARIANT(const struct rescale_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                             int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         const int32_t scaled = requantise(in[i] - p->in_zero, p->multiplier, p->shift);
         out[i] = (out_t)clamp(scaled + p->out_zero, OUT_MIN, OUT_MAX);

@@ -19,8 +19,6 @@ static void resize_bilinear_VARIANT(const struct resize_bilinear_VARIANT_params 
                                     int32_t above, int32_t out_rows, element_t *out)
 {
     const int32_t pitch = p->in_width * p->channels;
-    (void)rows;
-    (void)above;
     for (int32_t y = 0; y < out_rows; y++) {
         const element_t *const a = in + q->row_first[y] * pitch;
         const element_t *const b = in + q->row_second[y] * pitch;

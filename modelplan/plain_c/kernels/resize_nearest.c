@@ -16,8 +16,6 @@ static void resize_nearest_VARIANT(const struct resize_nearest_VARIANT_params *p
                                    int32_t above, int32_t out_rows, void *out)
 {
     uint8_t *target = (uint8_t *)out;
-    (void)rows;
-    (void)above;
     for (int32_t y = 0; y < out_rows * (p->group > 0 ? p->group : 1); y++) {
         const uint8_t *const row = (const uint8_t *)in + (p->group > 0 ? y / p->group : q->rows[y]) * p->in_row;
         for (int32_t x = 0; x < p->out_width; x++) {

@@ -12,9 +12,6 @@ static void running_sum_VARIANT(const struct running_sum_VARIANT_params *p, cons
                                 int32_t above, int32_t out_rows, element_t *out)
 {
     const int32_t half = (int32_t)1 << 30;
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     for (int32_t line = 0; line < p->outer * p->inner; line++) {
         const int32_t start = line / p->inner * p->depth * p->inner + line % p->inner;
         int32_t sum = requantise(-p->in_zero * 1048576, half, 0);

@@ -14,8 +14,6 @@ struct sigmoid_VARIANT_tables {
 static void sigmoid_VARIANT(const struct sigmoid_VARIANT_params *p, const struct sigmoid_VARIANT_tables *q,
                             const int16_t *in, int32_t rows, int32_t above, int32_t out_rows, int16_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         out[i] = interpolated(q->values, p->tangent, in[i], p->multiplier, p->shift);
     }

@@ -16,8 +16,6 @@ struct slopes_VARIANT_params {
 static void slopes_VARIANT(const struct slopes_VARIANT_params *p, const element_t *in, int32_t rows, int32_t above,
                            int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t i = 0; i < out_rows * p->elements; i++) {
         const int32_t x = in[i] - p->in_zero;
         const int32_t y = x >= 0 ? requantise(x, p->multiplier, p->shift)

@@ -8,8 +8,6 @@ struct sum_of_codes_VARIANT_params {
 static void sum_of_codes_VARIANT(const struct sum_of_codes_VARIANT_params *p, const element_t *in, int32_t rows,
                                  int32_t above, int32_t out_rows, out_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t o = 0; o < out_rows * p->outer; o++) {
         for (int32_t i = 0; i < p->inner; i++) {
             int32_t sum = 0;

@@ -26,9 +26,6 @@ static void svdf_VARIANT(const struct svdf_VARIANT_params *p, const struct svdf_
 {
     const int32_t filters = p->units * p->rank;
     element_t *line = state;
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     (void)memmove(state, state + 1, sizeof(element_t) * (size_t)(p->batches * filters * p->memory - 1));
     for (int32_t b = 0; b < p->batches; b++) {
         for (int32_t u = 0; u < p->units; u++) {

@@ -9,8 +9,6 @@ struct triples_VARIANT_params {
 static void triples_VARIANT(const struct triples_VARIANT_params *p, const uint8_t *a, const element_t *b, const element_t *c,
                             int32_t rows, int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->width; line++) {
         const int32_t row = line / p->width;
         const int32_t column = line % p->width;

@@ -18,9 +18,6 @@ static void update_VARIANT(const struct update_VARIANT_params *p, const struct u
 {
     const uint8_t *source = (const uint8_t *)part;
     uint8_t *target = (uint8_t *)out;
-    (void)rows;
-    (void)above;
-    (void)out_rows;
     (void)memmove(out, in, (size_t)p->bytes);
     for (int32_t k = 0; k < p->axes; k++) {
         const int32_t most = q->extents[k] - q->part[k];

@@ -23,8 +23,6 @@ static void wide_softmax_VARIANT(const struct wide_softmax_VARIANT_params *p,
                                  const struct wide_softmax_VARIANT_tables *q, const element_t *in, int32_t rows,
                                  int32_t above, int32_t out_rows, element_t *out)
 {
-    (void)rows;
-    (void)above;
     for (int32_t line = 0; line < out_rows * p->lines; line++) {
         int32_t most = in[0];
         int32_t sum = 0;

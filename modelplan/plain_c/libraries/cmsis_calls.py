@@ -7,8 +7,6 @@ A depthwise convolution has a kernel without scratch, and a faster one for where
 June 2026.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

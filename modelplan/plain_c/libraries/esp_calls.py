@@ -5,8 +5,6 @@ filters into working memory at each call. They know no dilation and no windows t
 Source: ESP-NN 1.2.3, src/*/*_opt.c and *_ansi.c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The libraries that plain C can call: their operators, what a source includes of them, and which one it includes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from modelplan.plain_c.kernel_records import COperator

@@ -1,7 +1,5 @@
 """Calls of a library in place of kernels of the file: what the libraries have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeAlias

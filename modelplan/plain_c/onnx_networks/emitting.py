@@ -5,8 +5,6 @@ A map [N, C, H, W] that an operator of maps makes is held as [N, H, W, C] ("last
 asks for the other order is given a TRANSPOSE, once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace

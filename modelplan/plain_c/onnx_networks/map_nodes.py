@@ -1,7 +1,5 @@
 """Nodes that compute maps by windows: convolutions, pools, means over places, and maps of another size."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod

@@ -1,7 +1,5 @@
 """Makes a network of plain C operator by operator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes that compute element by element, products of matrices, and those that only move elements."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

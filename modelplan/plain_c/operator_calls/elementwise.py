@@ -1,7 +1,5 @@
 """Operators that take each element, or each line of elements, by itself."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

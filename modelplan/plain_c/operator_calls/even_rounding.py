@@ -4,8 +4,6 @@ Source: ONNX's definitions, and where these leave it open the kernels of ONNX Ru
 (`mlas/lib/qladd.cpp`, `qlmul.cpp`, `qlgavgpool.cpp`; `contrib_ops/cpu/quantization/`).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

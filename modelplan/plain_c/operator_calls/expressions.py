@@ -3,8 +3,6 @@
 Source: the kernels of tflite-micro (2026-08), whose order of operations is kept, and so each bit of a float.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

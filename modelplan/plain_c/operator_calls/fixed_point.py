@@ -3,8 +3,6 @@
 Everything here must give the very numbers that TFLM gives: floats are rounded where its C++ rounds them.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Products of networks that no .tflite file holds are summed in parts, whose error is smaller.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions of one number as tables, computed as TFLM's kernels compute them: gemmlowp's fixed-point functions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

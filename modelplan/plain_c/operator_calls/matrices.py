@@ -1,7 +1,5 @@
 """Products of two matrices that are both computed, as calls of C kernels."""
 
-from __future__ import annotations
-
 from math import prod
 
 from modelplan.plain_c.kernel_records import (

@@ -1,7 +1,5 @@
 """Operators that only move elements, as calls of a C kernel that copies runs of bytes, by their access maps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The operators that become plain C, a row for each function that writes some kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

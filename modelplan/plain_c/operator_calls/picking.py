@@ -1,7 +1,5 @@
 """Operators whose places are known when the network runs, and constants that become results, as calls of C kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

@@ -1,7 +1,5 @@
 """An operator of a .tflite file with all that its kernel is prepared from: types, shapes, scales and constants."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

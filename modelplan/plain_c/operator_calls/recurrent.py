@@ -1,7 +1,5 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM as a call of a C kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Means over axes, and maps that are resized, as calls of C kernels."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

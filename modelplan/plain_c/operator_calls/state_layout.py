@@ -1,7 +1,5 @@
 """What a network remembers from one run to the next: where it lies, and what it is before the first run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TypeAlias

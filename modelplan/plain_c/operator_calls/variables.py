@@ -1,7 +1,5 @@
 """Operators that read and write what a network remembers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

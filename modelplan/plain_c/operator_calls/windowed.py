@@ -1,7 +1,5 @@
 """Convolutions, products with a matrix, and pools as calls of C kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

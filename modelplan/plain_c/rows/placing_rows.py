@@ -1,7 +1,5 @@
 """Where the values of a plan lie: rows live and die one by one, and values are packed as rigid groups of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

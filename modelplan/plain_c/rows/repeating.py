@@ -5,8 +5,6 @@ that wait may be many times those of the input. Both runs are the same operators
 values of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Working memory for faster kernels, where a plan leaves bytes of the buffer free while an operator runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

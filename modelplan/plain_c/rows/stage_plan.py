@@ -1,7 +1,5 @@
 """A graph whose operators run together in stages, as the core knows it: what a stage needs, and the steps of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Which operators run together row by row, and in which direction, so that all values fit into the least memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from itertools import accumulate

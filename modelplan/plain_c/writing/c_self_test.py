@@ -3,8 +3,6 @@
 The hash of a map is the sum of the hashes of its pixels, so that rows may be computed in any order and part by part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod

@@ -1,7 +1,5 @@
 """Writes a plan as C: a source and a header, with one function for each stage."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field

@@ -1,7 +1,5 @@
 """Pieces of C: numbers, tables, comments and names."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence

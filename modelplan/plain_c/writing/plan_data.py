@@ -1,7 +1,5 @@
 """The choices of a plan as data in a comment of its C source, from which all of its steps follow."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

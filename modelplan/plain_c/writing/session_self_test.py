@@ -1,7 +1,5 @@
 """A test of an .onnx model in C that runs on any machine: generated inputs, and what ONNX Runtime computes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes a stage that goes by rows: loops over the rows of one operator, or tables of steps for several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property

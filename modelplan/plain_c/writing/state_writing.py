@@ -1,7 +1,5 @@
 """Writes what a network remembers as C: its memory, and the function that gives it its first values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from modelplan.plain_c.kernel_records import StateReference, const_table

@@ -5,8 +5,6 @@ held as a whole move on by the same distance. So a step is a form, an order is a
 is written once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Why a tensor shares memory or not: every rule that was tried on it, and what refused it."""
 
-from __future__ import annotations
-
 from modelplan.model import Graph, Member, Overlap, Plan
 from modelplan.ops import facts
 from modelplan.planning.aliasing import planned, positions

@@ -8,8 +8,6 @@ Why classes: reshape, reshape, then an addition over the second while the first 
 no name is read twice. LiteRT 2.3.0 does it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field

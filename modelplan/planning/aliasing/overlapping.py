@@ -5,8 +5,6 @@ before the operand (its *lead*) and may cover the rest of it. The pair meets in 
 dies there and the output's class is born there, so nothing else can come to harm.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -4,8 +4,6 @@ The rules themselves are data: the operator's row in `ops/` and the runtime's `S
 has the forms, the formulas and the reasons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from modelplan.model import Graph, InPlace, Kind, Runtime, Sharing

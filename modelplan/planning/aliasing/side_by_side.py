@@ -3,8 +3,6 @@
 Where parts keep their own lifetimes, the whole and its parts are rigid groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod

@@ -1,7 +1,5 @@
 """The exact model, solved by OR-Tools' CP-SAT; needs the extra `cpsat`."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

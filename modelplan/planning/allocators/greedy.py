@@ -3,8 +3,6 @@
 Classic are first, best and worst fit in five orders, and the colouring that is optimal for equal sizes.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from functools import partial
 

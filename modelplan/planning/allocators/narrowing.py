@@ -1,7 +1,5 @@
 """Minimises by bisection: asks "does it fit in C?" for smaller and smaller C; an open answer is not a no."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Our own allocator: a complete search, local search and first-fit orders, with a bound that is never wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ The buffers of a rigid group move as one, and may slide into what others leave. 
 lists each list is one buffer, from its first birth to its last death. Pins may exclude every placement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

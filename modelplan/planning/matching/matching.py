@@ -7,8 +7,6 @@ kind equal, with all behind it             the most alike first, and last what h
                                            neighbours.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Which operators read from elsewhere on the new side, given which operator became which."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 

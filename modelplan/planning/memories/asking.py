@@ -1,7 +1,5 @@
 """From plans to the question of several memories: every buffer, weights too, and what operators read and write."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

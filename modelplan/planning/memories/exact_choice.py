@@ -1,7 +1,5 @@
 """The choice of regions as a mixed-integer program, solved by HiGHS (scipy, extra `memories`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

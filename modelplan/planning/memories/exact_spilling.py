@@ -6,8 +6,6 @@ it: at each step the sizes in a region must add up to at most its capacity. With
 the linear relaxation, whose value is a lower bound.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Which buffer lies in which memory, so that operators wait for memory as little as possible, and where in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Needs SciPy (extra `memories`). All limits are counts, so that the answer is the same on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

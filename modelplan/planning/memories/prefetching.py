@@ -5,8 +5,6 @@ what leaves is copied while its last readers run, or keeps its place a little lo
 the other needs are so buffered twice.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

@@ -8,8 +8,6 @@ buffers first that would pay most for it, then improved by moving buffers and ma
 are then made again by HiGHS (`neighbourhoods.py`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.model import IntArray

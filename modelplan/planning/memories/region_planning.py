@@ -3,8 +3,6 @@
 TFLM places no buffer by itself: its two arenas and the model file lie each in one region, or its one arena does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import product

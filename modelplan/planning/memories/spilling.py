@@ -6,8 +6,6 @@ allocator, so a content may come back to another address. Where the sizes fit an
 given and all is decided anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 

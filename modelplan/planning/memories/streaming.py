@@ -4,8 +4,6 @@ Part of the device's memory keeps weights from run to run, part holds activation
 the other weights stream while operators compute. With a run after the other, what is kept is loaded once.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """When each step and each copy of a layout happens: the times that a planner promises."""
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Sequence

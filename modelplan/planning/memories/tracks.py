@@ -1,7 +1,5 @@
 """A buffer's lifetime in segments (its accesses and the gaps between them), and what it costs to be where in each."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

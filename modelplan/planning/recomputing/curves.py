@@ -1,7 +1,5 @@
 """The curve of a model: what each amount of extra work saves, each point planned and replayed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ and what `extra_work` proves must be done again after it, whatever the sequence,
 al., Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization, MLSys 2020, section 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import gcd
 

@@ -1,7 +1,5 @@
 """Sequences with repetitions found step by step: the repetition that takes most off the excess for its work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from modelplan.planning.recomputing.op_units import Units

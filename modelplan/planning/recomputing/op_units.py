@@ -4,8 +4,6 @@ A unit is an operator with those behind it that only rename or overwrite its res
 nothing is saved between them. A sequence of units may name one several times; who reads a value gets the latest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod

@@ -1,7 +1,5 @@
 """Asks the core for an order: an order problem and a method in, an order, a bound and its witness out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

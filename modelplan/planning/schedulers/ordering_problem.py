@@ -3,8 +3,6 @@
 Beside the data, side effects order operators, which keep the order of the file, and weights to unpack late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from modelplan.model import Aliases, Graph, Member, OrderProblem, Overwrite, Runtime, Storage

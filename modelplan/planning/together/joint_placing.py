@@ -6,8 +6,6 @@ Where both occur, each set that pipelines connect is placed by itself and put as
 meet, in the best of the orders that were tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, islice, permutations

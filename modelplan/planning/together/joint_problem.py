@@ -7,8 +7,6 @@ step   0 ........ 40 | 40 ........ 90 | 90 ... 110       Models lie one behind t
                                                          same time have conflicts: each buffer with each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, combinations, product

@@ -1,7 +1,5 @@
 """Reads how the runs of several models relate: who takes turns, which output is which input, what must be kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations

@@ -4,8 +4,6 @@ An edit is a change of one line, or lines at the end. The result is parsed again
 in nothing else; a layout in which it would is refused, and the file stays as it is.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -3,8 +3,6 @@
 Nothing of the revision is run: no hook, no filter, no text conversion.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

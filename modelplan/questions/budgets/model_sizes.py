@@ -1,7 +1,5 @@
 """What models need: each file is loaded once, and sized once for each runtime, ABI and kernel library."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace

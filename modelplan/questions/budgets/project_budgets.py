@@ -1,7 +1,5 @@
 """Reads the file that states budgets: `[[budget]]` in modelplan.toml, `[[tool.modelplan.budget]]` in pyproject.toml."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field

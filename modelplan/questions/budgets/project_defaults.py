@@ -1,7 +1,5 @@
 """What a project says once for every command: `target`, `kernels` and `abi` in [tool.modelplan] or modelplan.toml."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import field

@@ -6,8 +6,6 @@ extents of the result do. A type and a quantisation follow where the operator ha
 that operators run are compared operator by operator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """One side of a comparison: a model with what it needs, the plan behind that, and what its file says besides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -5,8 +5,6 @@ kernels that read them compressed, the arena stays as it is. An activation that 
 between the operators that use it; packing needs both forms at once, for it is not assumed to work in place.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What TFLM's arena would be if TFLM's tool compressed the weights: a TFLM_DECODE in front of each reader of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Tensors keep their numbers while edits follow one another; `compacted` takes those off the list that nothing uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod

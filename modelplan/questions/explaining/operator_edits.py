@@ -4,8 +4,6 @@ Padding and activations are taken over by a convolution, transpositions cancel. 
 why there is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from modelplan.model import Graph, Kind, Op

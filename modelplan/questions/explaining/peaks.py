@@ -1,7 +1,5 @@
 """The peak of a plan: what is alive, who made it, what keeps it alive and why; the steps near it and after it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Plain C as a change: the forms that are planned, their commands, and what they need."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Known alternatives and the quick changes; beside them kernels, plain C, and how long `fit` takes.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Tries the changes of the table on a model and ranks what needs less; finds combinations that beat single changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 

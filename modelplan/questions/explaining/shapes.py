@@ -4,8 +4,6 @@ A formula gives the result of an operator, or why it has none. The formulas are 
 carries before they are believed for others.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A layout that moves and was written as JSON becomes a `MovingPlan` again, asked anew, refereed and replayed."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and refereed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

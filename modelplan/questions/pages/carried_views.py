@@ -1,7 +1,5 @@
 """The plan that a .tflite file carries, by buffers as TFLM places them, also where it keeps parts of tensors only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

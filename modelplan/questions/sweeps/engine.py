@@ -4,8 +4,6 @@ Dask gives a batch whose worker died to another one. One that keeps killing work
 single run that does so becomes a row.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Runs measured in a process of their own, so that a crash or a hang costs one row and no worker."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Sequence

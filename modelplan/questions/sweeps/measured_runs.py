@@ -1,7 +1,5 @@
 """From a run to its row: `measured` is a pure function of the run and of the file; a memo keeps what runs share."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import time

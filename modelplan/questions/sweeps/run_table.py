@@ -1,7 +1,5 @@
 """Every combination of models and settings as a run; a run holds all that decides its row."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

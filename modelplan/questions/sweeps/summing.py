@@ -1,7 +1,5 @@
 """From rows to findings: pure functions over the rows of one result or two."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

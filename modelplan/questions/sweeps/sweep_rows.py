@@ -1,7 +1,5 @@
 """The row of a run: what was asked, what came out, who measured it. One column for each field."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_type_hints
 

@@ -6,8 +6,6 @@ a part of the convolution before them. With a Slice or a Concat in front of thes
 add up in another order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from modelplan.model import Graph

@@ -8,8 +8,6 @@ plans into one arena. Here a price needs the nodes of the stripes, so only stret
 is no arena to pack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, cached_property

@@ -1,7 +1,5 @@
 """What convolutions and pools pad, and Pads that ONNX Runtime puts into the pool behind them."""
 
-from __future__ import annotations
-
 from modelplan.model import Graph, Op
 from modelplan.ops import facts
 from modelplan.ops.conditions import number, numbers

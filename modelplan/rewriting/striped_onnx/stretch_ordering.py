@@ -1,7 +1,5 @@
 """Orders in which what belongs into one stretch stands together: large values late, small results early."""
 
-from __future__ import annotations
-
 from modelplan.rewriting.striped_onnx.layers import Reading
 
 #: A value counts as large from this share of the largest one on.

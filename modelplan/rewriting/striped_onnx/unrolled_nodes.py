@@ -5,8 +5,6 @@ operator  the rows of the stripe alone
 Concat    rows that were kept and new ones, and at the end all stripes of a value that leaves the stretch
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 

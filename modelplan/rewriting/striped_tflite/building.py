@@ -1,7 +1,5 @@
 """The program of a TFLite model with some stretches in stripes, unrolled or as loops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from modelplan.model import Graph, Kind

@@ -5,8 +5,6 @@ all stay below it is found exactly over all cut points: each operator runs whole
 swept; the most promising plans are built and packed, and the best is refined.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache

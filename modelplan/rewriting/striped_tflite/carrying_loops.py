@@ -8,8 +8,6 @@
 At the border of a map the GATHER takes rows of padding, so that one body serves all iterations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.rewriting.striped_tflite.layers import steering_operands, takes_anything

@@ -4,8 +4,6 @@ map |            | -> |channels 0 to 63 | -> |pool|        weights, biases and s
     | read whole | -> |channels 64 to 127| -> |pool|        so that each channel is made of the same numbers
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod

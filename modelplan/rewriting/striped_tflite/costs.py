@@ -3,8 +3,6 @@
 The bytes rank plans while they are searched; what is answered is sized by `runtimes/tflm/arena.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.ops.run_costs import op_macs

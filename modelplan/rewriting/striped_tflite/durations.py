@@ -4,8 +4,6 @@ The terms were fitted to int8 kernels of the tflite-micro wheel on x86-64 by `be
 far off they are. They compare programs of one model; other devices and kernels give operators other shares.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from math import prod
 

@@ -4,8 +4,6 @@ conv -> map -> PAD -> padded map -> conv (VALID)        a convolution reads rows
                          |-> SLICE -> map again -> ADD  who reads the map itself gets its rows cut out
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod

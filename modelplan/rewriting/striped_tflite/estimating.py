@@ -1,7 +1,5 @@
 """What a stretch in stripes costs, from its rows alone: peak bytes, work, operators. Nothing is built or packed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import prod

@@ -1,7 +1,5 @@
 """Convolutions that say the same in another way: with the padding in front of them, or with a dilation of one pixel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

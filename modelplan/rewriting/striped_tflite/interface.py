@@ -5,8 +5,6 @@ float32 x -> QUANTIZE -> int8 -> ... -> int8 -> DEQUANTIZE -> float32 y        a
 uint8 x -> QUANTIZE -> int8 -> ... -> int8 -> QUANTIZE -> uint8 y              --interface uint8
 """
 
-from __future__ import annotations
-
 import struct
 import tempfile
 from dataclasses import field, replace

@@ -4,8 +4,6 @@ conv -> RESHAPE -> |            |0..........|1152...|        rows of the result,
 conv -> RESHAPE -> | joined     |conv       |conv   |        and where each convolution writes
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Which TFLite operators can be computed by rows, and how their rows depend on each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod

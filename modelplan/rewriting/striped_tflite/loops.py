@@ -9,8 +9,6 @@ axes, and an iteration makes a tile of it: tiles go from left to right, then fro
 The result, and rows that are carried, enter the WHILE as variable tensors, which have memory without being written.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Neighbouring plans differ in one stretch: the others are built, and looked at, once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cache, cached_property, lru_cache

@@ -1,7 +1,5 @@
 """The memory of a program of stripes on TFLM: its packing problem, and what kernels may write over while they read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod

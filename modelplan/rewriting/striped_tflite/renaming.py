@@ -6,8 +6,6 @@ conv                ->                        RELU ->                           
 Kernels that go element by element take any shape that all of their maps have: those of TFLM compare it at most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from modelplan.model import Graph, Kind

@@ -1,7 +1,5 @@
 """The replay of a packed program over a memory in which each byte knows who made it: a second opinion on its lives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import prod
 

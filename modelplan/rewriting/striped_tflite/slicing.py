@@ -1,7 +1,5 @@
 """SPLITs, UNPACKs, and GATHERs of evenly spaced indices, as slices: operators for each part, which go in stripes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The search for stripes in one order of a model: sweep targets, build the most promising plans, improve the best."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

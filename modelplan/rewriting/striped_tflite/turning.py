@@ -7,8 +7,6 @@ A RESHAPE between two TRANSPOSEs is passed where it keeps axes apart that they p
 (1, C, H, W) to (1, C, H * W).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from math import prod

@@ -1,7 +1,5 @@
 """Files whose memory `fit` cannot plan, told without a search."""
 
-from __future__ import annotations
-
 from modelplan.model import Graph
 from modelplan.runtimes.tflm.file import FileModel
 

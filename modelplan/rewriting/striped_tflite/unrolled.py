@@ -7,8 +7,6 @@ row 0 |======|                   stripe 0 of a map, made from a window of its op
       |      |             |======|   stripe 1
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.model import Op

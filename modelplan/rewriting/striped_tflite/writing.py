@@ -5,8 +5,6 @@ are new tables that point to them. Maps that nothing uses any more are taken off
 every tensor on the list; numbers of tensors in what stays are changed where they stand.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 from math import prod

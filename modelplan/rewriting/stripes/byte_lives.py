@@ -1,7 +1,5 @@
 """Which bytes of a program are alive when: accesses to groups of values become lives of runs of bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ An operator whose window reaches further down makes its rows that much later tha
 more iterations than stripes. Rows above a map and below it may hold anything: no row of the result is made of them.
 """
 
-from __future__ import annotations
-
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer
 from modelplan.rewriting.stripes.stretches import CarryingLayers

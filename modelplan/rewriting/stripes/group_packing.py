@@ -4,8 +4,6 @@ A group keeps the distances between its values, but the rows of a map that has b
 next one. The packing is a `Problem` with groups, placed and refereed like any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 A format's own rules say which of them its writer takes, and why not the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Which rows each operator of a loop's body reads, makes and keeps in each iteration, as the core finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import field
 from itertools import product

@@ -1,7 +1,5 @@
 """The way through the stripes of a stretch that every format takes when it appends their operators to its program."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow

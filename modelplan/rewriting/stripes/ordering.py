@@ -1,7 +1,5 @@
 """Orders in which values that wait take few bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from modelplan.model import Graph, Kind

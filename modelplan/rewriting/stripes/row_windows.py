@@ -7,8 +7,6 @@ A stripe of an operator that pads on its own ("SAME") would be padded at borders
 * *pad*: the window is padded explicitly, at the true borders only, and the operator runs without padding.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from modelplan.ops.access.spans import same_padding

@@ -4,8 +4,6 @@ The values of a program are the tensors of its graph and, behind them, those tha
 steps and a program of its own that say more.
 """
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Generic, TypeVar
 

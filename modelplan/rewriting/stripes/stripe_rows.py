@@ -1,7 +1,5 @@
 """The rows of each map that each stripe of a stretch makes, reads and keeps, as the core finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod

@@ -1,7 +1,5 @@
 """LiteRT (TensorFlow Lite): what it does with memory."""
 
-from __future__ import annotations
-
 from modelplan.model import InPlace, Runtime, Sharing
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 

@@ -3,8 +3,6 @@
 Each question is answered by a copy of this process, since LiteRT ends the process on some models.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Needs the package ai-edge-litert and Linux, where a library can be loaded before libc.
 """
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Sequence
 from importlib.util import find_spec

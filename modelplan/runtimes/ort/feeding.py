@@ -1,7 +1,5 @@
 """The values with which a session runs: given by name or in a file, by a rule, else drawn."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,7 +6,6 @@ Needs the extra `verify` and Linux, where a library can be loaded before libc.
 from __future__ import annotations
 
 import atexit
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
@@ -30,10 +29,6 @@ LEVELS = ("disable", "basic", "extended", "all")
 _PROGRAM = Path(__file__).with_name("session_process.py")
 #: Characters of ONNX Runtime's refusal that are quoted.
 _LONGEST = 4000
-#: Readings of the clock in a profiled run before the first kernel and behind the last.
-_BEFORE, _BEHIND = 3, 5
-#: Runs that are traced at most until the readings are as many.
-_TRIES = 20
 #: A session that takes longer than this is given up.
 MOST_SECONDS = 1800
 
@@ -171,10 +166,10 @@ def measure(
         ModelError: ONNX Runtime does not load or run the file; quotes it.
     """
     request = {
-        "model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs, "inputs": inputs,
-        "outputs": keep, "feeds": feeds, "draw": draw, "needed": needed,
+        "model": str(model), "shapes": plain_shapes(shapes), "settings": asdict(settings), "runs": runs,
+        "inputs": inputs, "outputs": keep, "feeds": feeds, "draw": draw, "needed": needed,
     }  # fmt: skip
-    return _measured(_answer(request, seconds))
+    return _measured(session_answer(request, seconds))
 
 
 def measure_each(
@@ -191,10 +186,10 @@ def measure_each(
         ModelError: as `measure`, or it takes more than the limits.
     """
     request = {
-        "model": str(model), "shapes": _plain(shapes), "several": [asdict(setting) for setting in settings], "runs": 3,
-        "feeds": feeds, "memory": limits.memory, "draw": draw,
+        "model": str(model), "shapes": plain_shapes(shapes), "several": [asdict(setting) for setting in settings],
+        "runs": 3, "feeds": feeds, "memory": limits.memory, "draw": draw,
     }  # fmt: skip
-    return [_measured(answer) for answer in _answer(request, limits.seconds)]
+    return [_measured(answer) for answer in session_answer(request, limits.seconds)]
 
 
 def reach(
@@ -208,78 +203,15 @@ def reach(
         ModelError: as `measure_each`.
     """
     request = {
-        "model": str(Path(model).resolve()), "shapes": _plain(shapes), "aim": aim.plain(), "feeds": feeds,
+        "model": str(Path(model).resolve()), "shapes": plain_shapes(shapes), "aim": aim.plain(), "feeds": feeds,
         "memory": limits.memory, "seconds": limits.seconds / 2, "tries": tries,
     }  # fmt: skip
-    answer: Mapping[str, Any] = _answer(request, limits.seconds)
+    answer: Mapping[str, Any] = session_answer(request, limits.seconds)
     return answer
 
 
 def _measured(answer: Mapping[str, Any]) -> Measured:
     return Measured(**{field.name: answer[field.name] for field in fields(Measured)})
-
-
-@dataclass(frozen=True, slots=True)
-class TracedPeak:
-    """What is allocated where a run needs most: what the running kernel asked for, and values by what made them.
-
-    `running` is that kernel's operator; `own` are its output and its workspace, `others` bytes by operators.
-    """
-
-    running: str
-    own: int
-    others: Mapping[str, int]
-
-
-def peak_contents(model: str | Path, shapes: Shapes, level: str) -> TracedPeak:
-    """What a second run has allocated at its peak, arena and memory patterns off.
-
-    Raises:
-        ModelError: as `measure`, or the trace does not show where kernels begin.
-    """
-    for _ in range(_TRIES):  # at times the clock is read once more
-        kernels, events = _traced(model, shapes, level)
-        if sum(event[0] == "t" for event in events) == 2 * len(kernels) + _BEFORE + _BEHIND:
-            return _peak(kernels, events)
-    raise ModelError("the trace does not show where kernels begin")
-
-
-def _traced(model: str | Path, shapes: Shapes, level: str) -> tuple[list[str], list[list[str]]]:
-    """The operators of a second run in the order of its kernels, and what the trace noted meanwhile."""
-    with tempfile.TemporaryDirectory() as name:
-        settings = SessionSettings(level=level, arena="off", pattern=False)
-        answer = _answer(
-            {"model": str(model), "shapes": _plain(shapes), "settings": asdict(settings), "runs": 1,
-             "profile": f"{name}/profile", "events": f"{name}/events", "feeds": DRAWN}
-        )  # fmt: skip
-        profile = json.loads(Path(answer["profile"]).read_text())
-        events = [line.split() for line in (Path(name) / "events").read_text().splitlines()]
-    kernels = [entry["args"]["op_name"] for entry in profile if entry.get("name", "").endswith("_kernel_time")]
-    return kernels[len(kernels) // 2 :], events
-
-
-def _peak(kernels: Sequence[str], events: Sequence[Sequence[str]]) -> TracedPeak:
-    """The most that is allocated: kernel k reads the clock as number `_BEFORE` + 2 k, and again when it is done."""
-    live: dict[str, tuple[int, int]] = {}
-    now = most = ticks = 0
-    best: tuple[int, list[tuple[int, int]]] = 0, []
-    for what, at, size in events:
-        if what == "t":
-            ticks += 1
-        elif what == "a":
-            live[at] = int(size), (ticks - _BEFORE - 1) // 2
-            now += int(size)
-            if now > most:
-                most, best = now, (live[at][1], list(live.values()))
-        elif at in live:
-            now -= live.pop(at)[0]
-    step, blocks = best
-    others: dict[str, int] = {}
-    for held, maker in blocks:
-        if maker != step and 0 <= maker < len(kernels):
-            others[kernels[maker]] = others.get(kernels[maker], 0) + held
-    running = kernels[step] if 0 <= step < len(kernels) else ""
-    return TracedPeak(running, sum(held for held, maker in blocks if maker == step), others)
 
 
 def kept_values(model: str | Path, level: str) -> frozenset[str]:
@@ -290,7 +222,7 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
     with tempfile.TemporaryDirectory() as name:
         level = "extended" if level == "all" else level
         request = {"model": str(model), "level": level, "optimized": f"{name}/optimized.onnx"}
-        return frozenset(_answer(request)["values"])
+        return frozenset(session_answer(request)["values"])
 
 
 def blocked_values(model: str | Path) -> dict[str, str]:
@@ -300,7 +232,7 @@ def blocked_values(model: str | Path) -> dict[str, str]:
     """
     with tempfile.TemporaryDirectory() as name:
         request = {"model": str(model), "level": "all", "optimized": f"{name}/optimized.onnx"}
-        blocked: dict[str, str] = _answer(request)["blocked"]
+        blocked: dict[str, str] = session_answer(request)["blocked"]
         return blocked
 
 
@@ -325,7 +257,7 @@ def value_types(model: str | Path) -> dict[str, bytes]:
 
 def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
     """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it."""
-    _answer({"model": str(model), "level": level, "optimized": str(path)})
+    session_answer({"model": str(model), "level": level, "optimized": str(path)})
 
 
 def time_in_turn(
@@ -337,14 +269,14 @@ def time_in_turn(
 ) -> list[list[float]]:
     """Processor seconds of each model's runs, the models run in turn in one process."""
     request = {
-        "models": list(map(str, models)), "shapes": _plain(shapes), "settings": asdict(settings), "runs": runs,
+        "models": list(map(str, models)), "shapes": plain_shapes(shapes), "settings": asdict(settings), "runs": runs,
         "feeds": feeds,
     }  # fmt: skip
-    seconds: list[list[float]] = _answer(request)["seconds"]
+    seconds: list[list[float]] = session_answer(request)["seconds"]
     return seconds
 
 
-def _plain(shapes: Shapes) -> dict[str, list[int]]:
+def plain_shapes(shapes: Shapes) -> dict[str, list[int]]:
     return {name: [int(n) for n in shape] for name, shape in shapes.items()}
 
 
@@ -358,7 +290,7 @@ def start() -> None:
     _process.start()
 
 
-def _answer(request: Mapping[str, object], seconds: float = MOST_SECONDS) -> Any:
+def session_answer(request: Mapping[str, object], seconds: float = MOST_SECONDS) -> Any:
     """What ONNX Runtime, in a process of its own, answers to a request."""
     try:
         with _one_at_a_time:

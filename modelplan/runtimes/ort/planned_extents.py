@@ -1,7 +1,5 @@
 """What a run has to reach so that its memory is that of the plan: extents and branches that values decide."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What sessions took when they were measured: kept in the user's cache folder, so that a file is measured once."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

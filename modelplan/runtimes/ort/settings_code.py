@@ -1,7 +1,5 @@
 """The settings of a session as lines of Python and of C++."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

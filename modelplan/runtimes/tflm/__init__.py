@@ -1,7 +1,5 @@
 """TensorFlow Lite Micro: what it does with memory; beside it what its planner and its arena do, byte for byte."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from modelplan.model import Graph, InPlace, KernelLibrary, Kind, Op, Requirement, Runtime, Sharing, Tensor

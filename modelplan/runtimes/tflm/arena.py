@@ -9,8 +9,6 @@ Source: tflite-micro, micro_allocator.cc, single_arena_buffer_allocator.cc, micr
 micro_interpreter_graph.cc, recording_micro_allocator.cc; the kernels' part is in `kernels`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial

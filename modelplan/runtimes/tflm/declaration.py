@@ -1,7 +1,5 @@
 """The arena that a .tflite file needs on TFLM as the firmware must declare it, part by part."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ TFLM_DECODE unpacks must be read before the next one runs; TFLM's planner then l
 unpack their own weights, as metadata say, request no scratch then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A .tflite file as TFLM's allocator reads it: every subgraph, every tensor with the bytes that TFLM gives it."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import replace

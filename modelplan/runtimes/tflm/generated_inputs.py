@@ -5,8 +5,6 @@ element takes one number Z: float32 `(Z >> 40) / 2^23 - 1`; int16 `Z >> 48`; int
 may be indices; bool `Z >> 63`; int8, uint8 and bytes of any other type `Z >> 56`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -3,8 +3,6 @@
 TFLM has no numbered releases: a version is the day of its sources, as in the wheel's version 0.dev20261023.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date

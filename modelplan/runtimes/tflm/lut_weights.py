@@ -4,8 +4,6 @@ Builds of TFLM with USE_TFLM_COMPRESSION read the metadata; a kernel then reques
 input. Source: tflite-micro, micro_allocator.cc, micro_interpreter_context.cc.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from modelplan.formats.tflite.lut_metadata import LutTensor

@@ -4,8 +4,6 @@ TFLM takes the offsets of tensors from the plan. Of inputs and outputs with anot
 values.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ Source: tflite-micro, micro_allocator.cc (StartModelAllocation, CommitStaticMemo
 arena_allocator/persistent_arena_buffer_allocator.h and non_persistent_arena_buffer_allocator.h.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from modelplan.primitives.lazy_records import dataclass

@@ -1,7 +1,5 @@
 """What TFLM takes from the arena for one operator while it parses, initialises and prepares it, on any target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Source: tflite-micro, micro_allocation_info.cc (lifetimes), micro_allocator.cc (
 memory_planner/greedy_memory_planner.cc (where it goes); see also its docs/memory_management.md.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

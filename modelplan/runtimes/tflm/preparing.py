@@ -1,7 +1,5 @@
 """What the kernels of a whole model do while TFLM prepares it, and why they would refuse it."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What TFLM would not run, and the lines that tell it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

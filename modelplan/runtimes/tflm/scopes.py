@@ -1,7 +1,5 @@
 """What TFLM does in each of its scopes: which operator runs, and where the subgraphs that operators call begin."""
 
-from __future__ import annotations
-
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.file import FileModel
 from modelplan.runtimes.tflm.planner import Clock, clock_of

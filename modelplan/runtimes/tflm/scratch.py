@@ -1,7 +1,5 @@
 """The operators of a whole .tflite file as TFLM's kernels see them, and the scratch that they request."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -5,8 +5,6 @@ cannot say stands in options of their own: `Pads` around a map (top, bottom, lef
 `Whole`, 1 where places beside a map count for a mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property

@@ -59,7 +59,7 @@ KWS = "ds_cnn_kws.tflite", "sram:24KiB@0x20000000", "psram:8MiB@0x3c000000,read=
 # The choice ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", few_first(range(40), 8))
+@pytest.mark.parametrize("seed", few_first(range(40), 4))
 def test_exact_and_fast_choice_against_every_combination(seed: int) -> None:
     problem = random_problem(Random(seed), 6, 5, 2 + seed % 2, tight=0.8)
     tables = tables_of(problem)

@@ -76,6 +76,7 @@ def _told(kind: str) -> list[object]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a system where libraries may not survive a copy")
 def test_a_copied_program_answers_as_one_that_is_started() -> None:
     copied, started = _told("copied"), _told("started")

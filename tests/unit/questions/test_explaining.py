@@ -487,6 +487,7 @@ def test_a_file_with_a_plan_is_not_reordered_and_its_changed_forms_have_no_plan(
     assert started(file)[1].arena < started(source)[1].arena
 
 
+@pytest.mark.slow
 def test_an_onnx_model_as_plain_c_has_other_forms(models: Path) -> None:
     """Rows are handed over with channels last, and nobody is told that there is no TFLM."""
     path = models / "quantised" / "resnet8_int8.onnx"

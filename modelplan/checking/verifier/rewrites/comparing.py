@@ -1,7 +1,5 @@
 """Whether a .tflite file computes what another does, row by row, by symbolic runs of both."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from modelplan.checking.verifier.rewrites.contents import Catalogue, Content, Fault, Unproved, row_words

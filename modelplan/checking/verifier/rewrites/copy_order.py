@@ -1,7 +1,5 @@
 """Copies as addresses, and whether a kernel that copies front to back reads each byte before it overwrites it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

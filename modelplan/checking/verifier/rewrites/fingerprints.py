@@ -1,7 +1,5 @@
 """A number for each byte of a tensor that says which map, row, column, channel and byte it belongs to."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

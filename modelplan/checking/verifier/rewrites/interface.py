@@ -4,8 +4,6 @@ The program does what the model's own QUANTIZE or DEQUANTIZE did at that end. A 
 it in its metadata.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -7,8 +7,6 @@ those of which no output is made. Parent, condition and body of a loop share the
 What was written as one span counts as that for as long as it stands: bytes are compared only where it does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 

@@ -4,8 +4,6 @@ Each gives its outputs' contents and the copies that make them. An operator that
 that is not a product of its axes, is left to the formulas of operators that compute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod

@@ -5,8 +5,6 @@ element through operators of which it is known where each element comes from, an
 given; of what any other operator reads, and of what steers one (begins, indices), every element counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import prod

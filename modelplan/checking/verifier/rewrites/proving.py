@@ -1,7 +1,5 @@
 """The levels of proof that one .tflite file computes what another does, with the verdict of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from modelplan.answers.proof_outcomes import Verdict

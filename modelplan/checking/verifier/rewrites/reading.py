@@ -1,7 +1,5 @@
 """A .tflite file as the proof sees it: operators with all options, tensors with their whole coding, constants."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A symbolic run of a .tflite file: what stands in each tensor after each operator, loops iteration by iteration."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@ The file is changed where it stands: the vector of operators gets shorter, the v
 Bodies that nothing runs any more lose their operators, since TFLM prepares all subgraphs and plans only what runs.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -5,8 +5,6 @@ What does not depend on the index (weights, channels that are summed over) is in
 files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache

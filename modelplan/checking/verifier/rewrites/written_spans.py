@@ -4,8 +4,6 @@ What is asked of memory mostly is whether rows of a tensor still stand there. Sy
 any byte.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import prod

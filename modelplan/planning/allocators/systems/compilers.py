@@ -12,8 +12,6 @@ Triton gives first offsets by splitting slots, then colours and bumps what inter
 slot whatever its size. Source: onnx2c, src/optimization_passes/unionize_tensors.cpp.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import replace

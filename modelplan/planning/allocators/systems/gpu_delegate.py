@@ -6,8 +6,6 @@ Source: LiteRT, tflite/delegates/gpu/common/memory_management; Pisarchyk and Lee
 Deep Neural Net Inference, 2020, arXiv 2001.03288.
 """
 
-from __future__ import annotations
-
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """idealloc's boxing: jobs into boxes of few sizes until colouring does the rest, then first fit in that order."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

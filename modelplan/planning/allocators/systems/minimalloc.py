@@ -1,7 +1,5 @@
 """MiniMalloc: an exact, canonical branch and bound for "does it fit in C?", and its minimisation by bisection."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from modelplan.model import Budget, Placement, Problem

@@ -16,8 +16,6 @@ OpenVINO's memory solver puts the largest box first, at the lowest place. Source
 src/inference/dev_api/openvino/runtime/memory_solver.hpp.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem

@@ -1,7 +1,5 @@
 """MindSpore's SOMAS: two orders, two fits, two block rules, the best of eight; safe for any relation of conflicts."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace

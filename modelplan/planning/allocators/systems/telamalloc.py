@@ -11,14 +11,12 @@ contention, phase, depth, returns to it) and what our engine knows of the failur
 what they leave open is asked again without them. reports/telamalloc.md shows what they gain: little.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
-from modelplan.model import Budget, Ended, IntArray, Placement, Problem
+from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
 from modelplan.planning.allocators.allocator_rows import Allocator
 from modelplan.planning.allocators.narrowing import Decision
@@ -63,47 +61,7 @@ def trees() -> IntArray:
     return np.loadtxt(TREES, dtype=np.int64, delimiter=",", skiprows=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Record:
-    """A major backtrack: the decisions in their order, and for each a row of what the trees see of it."""
-
-    buffers: IntArray
-    offsets: IntArray
-    features: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class Backtracks:
-    """How a search went: how it ended, placements tried, backtracks of both kinds, some of the major ones."""
-
-    ended: Ended
-    steps: int
-    minor: int
-    major: int
-    records: tuple[Record, ...]
-
-
-def backtracks(
-    problem: Problem, capacity: int, steps: int, options: TelamallocOptions = DEFAULTS, *, most: int = 0, every: int = 1
-) -> Backtracks:
-    """What `decide` does within so many steps, for those who measure or train it.
-
-    Args:
-        problem: at most `MOST_PAIRS` pairs in conflict.
-        capacity: in bytes.
-        steps: placements tried.
-        options: as in `decide`.
-        most: major backtracks recorded.
-        every: distance between two of these.
-    """
-    ended, used, minor, major, rows = _core.telamalloc_backtracks(
-        problem.core, capacity, *_settings(options), steps, most, every
-    )
-    records = tuple(Record(b, o, f.reshape(len(b), -1)) for b, o, f in rows)
-    return Backtracks(ended, used, minor, major, records)
-
-
-def _settings(options: TelamallocOptions) -> tuple[list[str], int, IntArray, int]:
+def core_options(options: TelamallocOptions) -> tuple[list[str], int, IntArray, int]:
     """The options as the core takes them."""
     without = [name for name in _core.TELAMALLOC_RULES if not getattr(options, name)]
     return without, options.stuck_after, trees() if options.learned else NO_TREES, LEARNED_AFTER
@@ -121,7 +79,7 @@ def decide(
     Source: Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory Allocation for Production Machine
     Learning Accelerators, ASPLOS 2023, doi 10.1145/3567955.3567961.
     """
-    ask = partial(_core.telamalloc_decide, problem.core, capacity, *_settings(options))
+    ask = partial(_core.telamalloc_decide, problem.core, capacity, *core_options(options))
     return narrowing.core_decision(problem, budget, MOST_PAIRS, ask)
 
 

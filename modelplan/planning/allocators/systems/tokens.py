@@ -1,7 +1,5 @@
 """Apache TVM's token reuse (Relax and Relay): whole storages change hands within a window of sixteen times the size."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Apache TVM's unified static memory planner: two greedy stackings and a hill climb that replays bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

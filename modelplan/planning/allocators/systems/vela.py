@@ -3,8 +3,6 @@
 Source: ethos-u-vela, ethosu/vela/greedy_allocation.py, hillclimb_allocation.py and tensor_allocation.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """XLA's heap simulator and repacker: decreasing best fit over colocations, and its constrained and fast variants."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -5,8 +5,6 @@ that asks for other sizes. An operator's entry says which options TFLM parses fo
 Prepare function requests, in the order of TFLM's sources; the arena follows from performing that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace

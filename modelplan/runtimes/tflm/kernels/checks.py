@@ -1,7 +1,5 @@
 """Conditions that several kernels set before they run, and the padding of windows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

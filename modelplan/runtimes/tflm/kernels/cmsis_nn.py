@@ -4,8 +4,6 @@ Sizes are those of builds with GCC. Arm's own compiler asks for 4 bytes a channe
 the DSP path. Source: tflite-micro, micro/kernels/cmsis_nn/*.cc; CMSIS-NN, *_get_buffer_sizes_*.c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

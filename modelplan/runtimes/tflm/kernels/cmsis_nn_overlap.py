@@ -10,8 +10,6 @@ Source: CMSIS-NN of June 2026, ConvolutionFunctions, PoolingFunctions, FullyConn
 arm_nn_mat_mult_nt_t_s8.c; tflite-micro of August 2026, micro/kernels/cmsis_nn/*.cc.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from math import prod

@@ -1,7 +1,5 @@
 """TFLM's reference kernels of control flow and of variables."""
 
-from __future__ import annotations
-
 from modelplan.runtimes.tflm.kernels.calls import Subgraph
 from modelplan.runtimes.tflm.kernels.checks import one_of
 from modelplan.runtimes.tflm.kernels.preparation import Operator, Preparation

@@ -1,7 +1,5 @@
 """Custom operators that TFLM itself brings along: its signal library, detection, streaming, decoding, Ethos-U."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from modelplan.runtimes.tflm.abi import Struct

@@ -1,7 +1,5 @@
 """TFLM's reference kernels that treat elements one by one: arithmetic, comparisons, activations, tables."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from modelplan.runtimes.tflm.kernels.checks import (

@@ -7,8 +7,6 @@ Source: espressif/esp-tflite-micro, kernels/esp_nn/*.cc; espressif/esp-nn at eac
 esp_nn_conv_esp32s3.c, esp_nn_depthwise_conv_s8_esp32s3.c and esp_nn_softmax_*.c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

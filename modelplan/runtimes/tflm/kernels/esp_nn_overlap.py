@@ -15,8 +15,6 @@ esp_nn_conv_s8_filter_aligned_input_padded_esp32s3.S, esp_nn_depthwise_conv_s8_e
 espressif/esp-tflite-micro, kernels/esp_nn/*.cc.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from modelplan.model import Graph, Op, Tensor

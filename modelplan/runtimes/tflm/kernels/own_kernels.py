@@ -3,8 +3,6 @@
 So whatever names a library carries them along: requests, plans, and files that say what their plan was made for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from modelplan.primitives.errors import RequestError, did_you_mean

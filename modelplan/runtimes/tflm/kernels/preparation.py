@@ -3,8 +3,6 @@
 Events name structures and counts of addresses, whose bytes differ between targets, so that they are the same for all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
 from functools import cache

@@ -1,7 +1,5 @@
 """TFLM's own kernels, which it builds where no other library has one: every operator that it registers."""
 
-from __future__ import annotations
-
 from modelplan.runtimes.tflm.kernels import control, custom, elementwise, shaping, weighted
 from modelplan.runtimes.tflm.kernels.preparation import Operator
 

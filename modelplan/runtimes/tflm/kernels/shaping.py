@@ -1,7 +1,5 @@
 """TFLM's reference kernels that move, cut, join and reduce: their results are values of their operands."""
 
-from __future__ import annotations
-
 from modelplan.runtimes.tflm.kernels.calls import Operand
 from modelplan.runtimes.tflm.kernels.checks import (
     added_scales,

@@ -1,7 +1,5 @@
 """TFLM's reference kernels with weights or windows: convolutions, products, pooling, recurrent cells."""
 
-from __future__ import annotations
-
 from modelplan.runtimes.tflm.kernels.calls import Operand
 from modelplan.runtimes.tflm.kernels.checks import (
     QUANTISED,
