@@ -60,7 +60,7 @@ _DONE = 0.005
 _IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
 #: Buffers of all packing problems that are made while plans are improved; time goes by them. Where kernels copy maps
 #: into scratch a search goes on behind so many while it gains this share within half as many, up to twice as many.
-_MOST_BUFFERS, _GAIN = 25_000, 0.01
+_MOST_BUFFERS, _GAIN = 40_000, 0.01
 #: A search that gains nothing ends behind so many plans and as many again as it took to the last gain.
 _WITHOUT_GAIN = 40
 #: Neighbours that seem to break a cap, or to need so many times what the plan needs, are not tried: hardly any gains.
