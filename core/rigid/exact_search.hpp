@@ -18,9 +18,8 @@ namespace modelplan::rigid {
 //
 // Work is counted in looks at a pair; the same work gives the same answer on every machine.
 //
-// Sources: K. Stergiou, M. Koubarakis, "Backtracking algorithms for disjunctions of temporal constraints", Artificial
-// Intelligence 120, 2000; weights: F. Boussemart, F. Hemery, C. Lecoutre, L. Sais, "Boosting systematic search by
-// weighting constraints", ECAI 2004.
+// Source: K. Stergiou, M. Koubarakis, "Backtracking algorithms for disjunctions of temporal constraints", Artificial
+// Intelligence 120, 2000; weights as in constraint_search.hpp.
 class ExactSearch {
  public:
   // Of all units, or of some alone.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "../load_bound.hpp"
+#include "constraint_search.hpp"
 #include "ejecting.hpp"
 #include "exact_search.hpp"
 #include "few_units.hpp"
@@ -229,6 +230,22 @@ class Search {
   Array<std::size_t> order_;
 };
 
+// Lowers a packing by the constraint search as long as tries are left; a try counts as many steps as it takes time.
+void narrow(const Packer& packer, const Options& options, const StopSignal& signal, Array<std::int64_t>& bases,
+            Packed& found) {
+  constexpr std::int64_t kSteps = 50, kShare = 800;  // steps of a try, tries between two looks at the signal
+  const std::int64_t enough = std::max(found.bound, options.enough);
+  ConstraintSearch search(packer.units(), options.seed);
+  std::int64_t height = packer.height(bases);
+  while (height > enough && found.tries < options.tries && !signal.poll(found.tries)) {
+    const std::int64_t share = std::min(kShare, options.tries - found.tries);
+    std::int64_t steps = share * kSteps;
+    while (steps > 0 && height > enough && search.lower(bases, height - 1, steps)) height = packer.height(bases);
+    found.tries += share;
+  }
+  found.ended = ended_at(height, found.bound, options, signal);
+}
+
 // The bases of the lowest packing of several searches, each with its share of the tries up to `tries`: where one search
 // ends depends more on where it begins than on how long it takes. With a deadline there is one search.
 void search_rounds(Packer& packer, const Options& options, const StopSignal& signal, std::int64_t tries,
@@ -264,30 +281,48 @@ Array<std::int64_t> first_bases(Packer& packer, std::uint64_t seed) {
   return bases;
 }
 
-// Lowers a packing by complete search of few units until it is the lowest one or so many tries are made.
-void lower_by_few(FewUnits& few, std::int64_t tries, const Options& options, const StopSignal& signal,
-                  Array<std::int64_t>& bases, Packed& found) {
-  const std::int64_t height = few.lower(bases, found.bound, options.enough, tries);
-  found.tries += few.tries();
-  found.ended = ended_at(height, found.bound, options, signal);
+// Lowers a packing by complete search until it is the lowest one or so many tries are made: a try takes about as long
+// as a look at each pair.
+void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries, Array<std::int64_t>& bases,
+                   Packed& found) {
+  const std::int64_t pairs = std::max<std::int64_t>(static_cast<std::int64_t>(exact.pairs()), 1);
+  std::int64_t work = tries * pairs;
+  if (exact.lower(bases, packer.height(bases), work)) {
+    found.bound = packer.height(bases);
+    found.ended = Ended::kOptimal;
+  }
+  found.tries += tries - work / pairs;
 }
 
-// Searches few units completely, which mostly is the end of it; with many tries then in rounds, and completely again.
+// Searches few units completely, which mostly is the end of it. Else in rounds, then all units completely; of many
+// tries what is left goes to the constraint search, where that takes the units. Before long rounds stands a short one.
 Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
-  constexpr std::int64_t kMany = 1000;
-  const std::int64_t quarter = options.tries >= kMany ? options.tries / 4 : 0;
+  constexpr std::int64_t kMany = 1000, kShort = 1000, kPart = 16;
+  const bool many = options.tries >= kMany;
+  const std::int64_t in_rounds = many ? options.tries / 2 : options.tries / 4 * 3;
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
+  ExactSearch exact(packer.units(), signal);
+  Array<std::int64_t> bases = first_bases(packer, options.seed), soon = bases;
+  found.bound = exact.bound(found.bound, packer.height(bases));
   FewUnits few(packer, signal);
-  Array<std::int64_t> bases = first_bases(packer, options.seed), others;
-  found.bound = ExactSearch(packer.units(), signal).bound(found.bound, packer.height(bases));
-  found.ended = Ended::kBudget;
-  lower_by_few(few, quarter > 0 ? quarter : options.tries, options, signal, bases, found);
-  if (found.ended != Ended::kBudget || quarter == 0) return bases;
-  search_rounds(packer, options, signal, 3 * quarter, others, found);
-  if (!others.empty() && packer.height(others) < packer.height(bases)) bases = others;
-  if (found.ended == Ended::kBudget) lower_by_few(few, options.tries - found.tries, options, signal, bases, found);
-  return bases;
+  const std::int64_t height = few.lower(soon, found.bound, options.enough, options.tries / 4);
+  found.ended = ended_at(height, found.bound, options, signal);
+  if (found.ended == Ended::kBudget && in_rounds > kShort && options.seconds <= 0) {
+    Array<std::int64_t> first = bases;
+    search_rounds(packer, options, signal, kShort, first, found);
+    ExactSearch quick(packer.units(), signal);
+    if (found.ended == Ended::kBudget) lower_exactly(packer, quick, options.tries / kPart, first, found);
+    if (packer.height(first) < height) soon = first;
+  }
+  const std::int64_t before = few.tries() + std::exchange(found.tries, 0);
+  search_rounds(packer, options, signal, in_rounds, bases, found);
+  if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
+  if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
+    narrow(packer, options, signal, bases, found);
+  search_rounds(packer, options, signal, options.tries, bases, found);
+  found.tries += before;
+  return packer.height(soon) < packer.height(bases) ? soon : bases;
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ struct Options {
   Cancelled cancelled;
 };
 
-// First fit of the groups, complete search among few of them, and orders for first fit that a local search improves. A
-// try takes time linear in the forbidden distances, of which there are at most as many as pairs of buffers that live
-// together.
+// First fit of the groups, complete search among few of them, orders for first fit that a local search improves, then
+// complete search of all and constraint search. A try takes time linear in the forbidden distances, of which there are
+// at most as many as pairs of buffers that live together.
 Packed pack(const Problem& problem, const Options& options);
 
 }  // namespace modelplan::rigid

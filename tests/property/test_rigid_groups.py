@@ -138,9 +138,9 @@ def test_the_referee_agrees_with_the_definition(problem: Problem, seed: int) -> 
         assert valid(problem, offsets)
 
 
-@pytest.mark.parametrize("seed", [47, 145, 161, 247, 454])
+@pytest.mark.parametrize("seed", [40, 47, 161, 454])
 def test_what_is_not_proved_goes_through_each_search(seed: int) -> None:
-    """Complete search of few groups, local search, and complete search again."""
+    """The constraint search too, which takes what the complete ones leave."""
     problem = generated(random.Random(seed))
     few, many = (place(problem, budget=Budget(steps=steps)) for steps in (260, 1500))
     assert many.ended == "budget"

@@ -73,9 +73,9 @@ class SearchEffort:
     """
 
     priced: int = 1800
-    glance: int = 100
-    look: int = 1000
-    answer: int = 8000
+    glance: int = 260
+    look: int = 1500
+    answer: int = 15_000
     steps: int = 1_000_000
 
 

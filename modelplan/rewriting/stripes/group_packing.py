@@ -96,7 +96,7 @@ def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
     return int((born - gone).cumsum().max())
 
 
-#: Pairs of rows alive together that all tries of a packing look at, at most.
+#: Pairs of groups that all tries of a packing look at, at most.
 MOST_LOOKS = 500_000_000
 
 
@@ -106,12 +106,11 @@ def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
-    pairs = int(_core.conflict_counts(problem.core).sum()) // 2
-    tries = min(tries, max(MOST_LOOKS // max(pairs, 1), 1))
+    groups = int(problem.groups[:, 1].max(initial=-1)) + 1
+    tries = min(tries, max(2 * MOST_LOOKS // max(groups * groups, 1), 1))
     placement = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
     if placement.ended == "cancelled":
         raise KeyboardInterrupt
-    groups = int(problem.groups[:, 1].max(initial=-1)) + 1
     return GroupPacking(
         tuple(placement.offsets[:groups].tolist()), bounds.height(problem, placement), placement.lower_bound
     )
