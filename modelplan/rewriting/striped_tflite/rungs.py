@@ -178,8 +178,8 @@ class ModelOnTarget:
         return rung.arena if self.goal.objective == "arena" else rung.head
 
     def rank(self, rung: Rung) -> tuple[int, int]:
-        """The bytes of the objective, then those of the head."""
-        return self.measure(rung), rung.head
+        """The bytes of the objective, then those of the other one."""
+        return self.measure(rung), rung.arena + rung.head
 
     def preference(self, rung: Rung) -> tuple[bool, int, int]:
         """The same behind whether it raises one of several libraries."""

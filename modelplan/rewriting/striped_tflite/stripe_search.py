@@ -279,7 +279,7 @@ class StripeSearch:
             score, packing = packed.get(plan.stretches, (plan.score, plan.packing))
             scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
-        for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: row[0]):
+        for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: (row[0], row[1].point.arena)):
             program, total = self._program(plan.stretches), self.model.macs + plan.point.macs
             rung = self.model.packed_rung("split", program, self.overlaps, total, plan.stretches, packing)
             yield rung
@@ -312,7 +312,7 @@ class StripeSearch:
         packed_plans = [plan for plan in self.plans.values() if plan]
         budget = self.goal.budget
         if budget is None:
-            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.head, plan.point.macs))
+            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.arena, plan.point.head, plan.point.macs))
         fitting = [plan for plan in packed_plans if plan.score <= budget]
         cheap = sorted(fitting, key=lambda plan: plan.point.time)
         return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
