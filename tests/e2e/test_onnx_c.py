@@ -218,6 +218,32 @@ def test_a_quantised_model_compiles_with_codes_at_its_ends(name: str, options: t
         assert done.details.startswith("outputs of 6 runs are equal")
 
 
+@pytest.mark.parametrize(
+    "shapes", [((1, 16, 64, 64),) * 2, ((1, 16, 64, 64), (16, 1, 1)), ((16, 1, 1), (1, 16, 64, 64))]
+)
+def test_sums_of_codes_are_rounded_once(shapes: tuple[tuple[int, ...], ...], tmp_path: Path) -> None:
+    """Of these scales one of 200 pairs of codes has another sum where each product is rounded by itself."""
+    draw, full = np.random.default_rng(1), (1, 16, 64, 64)
+    numbers = {"sa": 0.131, "sb": 0.061, "sc": 0.018, "za": -68, "zb": -78, "zc": -52}
+    types = {"s": np.float32, "z": np.int8}
+    tables = [numpy_helper.from_array(np.array(v, types[name[0]]), name) for name, v in numbers.items()]
+    given = []
+    for name, shape in zip("ab", shapes, strict=True):
+        if shape == full:
+            given.append(helper.make_tensor_value_info(name, onnx.TensorProto.INT8, shape))
+        else:
+            tables.append(numpy_helper.from_array(draw.integers(-128, 128, shape).astype(np.int8), name))
+    inputs = ["a", "sa", "za", "b", "sb", "zb", "sc", "zc"]
+    node = helper.make_node("QLinearAdd", inputs, ["sum"], domain="com.microsoft")
+    result = helper.make_tensor_value_info("sum", onnx.TensorProto.INT8, full)
+    graph = helper.make_graph([node], "sum", given, [result], tables)
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=8), tmp_path / "sum.onnx")
+    source = _written(tmp_path / "sum.onnx", tmp_path)
+    done = execute_network(str(tmp_path / "sum.onnx"), stated_request(source.read_text()), source)
+    assert done.details.startswith("outputs of 6 runs are equal")
+
+
 def _inverted_residual(path: Path) -> None:
     """A convolution that widens a map, a depthwise one, one that narrows it, and the mean."""
     draw, (w, h, c) = np.random.default_rng(4), (24, 24, 8)

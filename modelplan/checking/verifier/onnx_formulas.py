@@ -118,12 +118,16 @@ def _signed(codes: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxFormulas:
-    """The numbers that are drawn for inputs and those of outputs, by name; all `values`, and the `nodes` of results."""
+    """The numbers that are drawn for inputs and those of outputs, by name; all `values`, and the `nodes` of results.
+
+    Outputs of type int8, `codes`, are compared as they are.
+    """
 
     inputs: Mapping[str, Numbers]
     outputs: Mapping[str, Numbers]
     values: Mapping[str, Value]
     nodes: Mapping[str, str]
+    codes: frozenset[str]
 
     def numbers(self, name: str) -> Numbers | None:
         """Those of a result; None where there is none of that name, or it is a constant."""
@@ -158,7 +162,8 @@ def onnx_formulas(path: str, asked: Mapping[str, Any]) -> OnnxFormulas:
         replay.run(node, alone=readers.count(node.input[0]) == 1 if node.input else False)
     outputs = {o.name: replay.formula(o.name).numbers for o in model.graph.output}
     nodes = {name: f"{node.op_type} {node.name!r}" for node in model.graph.node for name in node.output}
-    return OnnxFormulas(feeds, outputs, replay.values, nodes)
+    coded = frozenset(o.name for o in model.graph.output if o.type.tensor_type.elem_type == onnx.TensorProto.INT8)
+    return OnnxFormulas(feeds, outputs, replay.values, nodes, coded)
 
 
 def _extents(end: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:

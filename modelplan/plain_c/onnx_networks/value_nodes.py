@@ -1,7 +1,7 @@
 """Nodes that compute element by element, products of matrices, and those that only move elements."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -69,10 +69,20 @@ def coded_binary(e: Emitter, node: OnnxNode) -> None:
     _emit_binary(e, kind, operands, NodeResult(node.outputs[0], scales=out, code=code))
 
 
+def _is_repeated(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether each element of the first operand stands beside several of the second, one after the other."""
+    longest = max(len(first), len(second))
+    sizes = [(1,) * (longest - len(shape)) + tuple(shape) for shape in (first, second)]
+    pairs = [(a, b) for a, b in zip(*map(reversed, sizes), strict=True) if (a, b) != (1, 1)]
+    return bool(pairs) and pairs[0][0] == 1
+
+
 def _emit_binary(e: Emitter, kind: str, operands: list[_Operand], target: NodeResult, dtype: str = "float32") -> None:
     rank = len(e.shape(target.name))
     held = [h for h, _ in operands if h]
     require(bool(held), "constants alone")
+    if kind == "ADD" and target.scales and len(held) == 2 and _is_repeated(*(h.shape for h in held)):
+        operands = operands[::-1]  # ONNX Runtime's kernels take what is repeated as the second operand
     alike = rank in (3, 4) and all(len(h.shape) == rank or prod(h.shape) == 1 for h in held)
     last = alike and any(h.last for h in held)
     tensors = []

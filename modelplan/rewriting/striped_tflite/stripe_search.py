@@ -312,7 +312,7 @@ class StripeSearch:
         packed_plans = [plan for plan in self.plans.values() if plan]
         budget = self.goal.budget
         if budget is None:
-            return sorted(packed_plans, key=lambda plan: (plan.score, plan.point.arena, plan.point.head, plan.point.macs))
+            return sorted(packed_plans, key=lambda p: (p.score, p.point.arena, p.point.head, p.point.macs))
         fitting = [plan for plan in packed_plans if plan.score <= budget]
         cheap = sorted(fitting, key=lambda plan: plan.point.time)
         return [*cheap[:2], *sorted(packed_plans, key=lambda plan: plan.score)]
