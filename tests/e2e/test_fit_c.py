@@ -126,7 +126,8 @@ def test_tiles_need_less_where_work_may_be_added(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.slow
-def test_tiles_are_found_between_the_bound_of_parts_and_what_these_need() -> None:
+def test_tiles_are_found_between_the_bound_of_parts_and_what_these_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modelplan.plain_c.ladder.branch_by_branch", lambda rows: rows)  # in whose order tiles gain
     path, only_parts = str(MODELS / "inception_like.tflite"), frozenset({"maps", "overlaps", "rows", "again"})
     ladder = fit_c(FitCRequest(path, interface="int8", max_time=0.04, without=only_parts))
     *parts, tiles = ladder.rungs
