@@ -15,6 +15,9 @@ from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.byte_lives import LiveBytes
 
+#: Pairs of groups that all tries of a packing look at, at most.
+_MOST_LOOKS = 500_000_000
+
 
 class AllowedOverlap(NamedTuple):
     """In `step`, group `by` may be written over group `over` while that is read.
@@ -96,18 +99,14 @@ def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
     return int((born - gone).cumsum().max())
 
 
-#: Pairs of groups that all tries of a packing look at, at most.
-MOST_LOOKS = 500_000_000
-
-
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
-    """The lowest packing found in so many tries, or less for many pairs; `enough` is a height that ends the search.
+    """The lowest packing found in so many tries, of many groups in fewer; `enough` is a height that ends the search.
 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
     groups = int(problem.groups[:, 1].max(initial=-1)) + 1
-    tries = min(tries, max(2 * MOST_LOOKS // max(groups * groups, 1), 1))
+    tries = min(tries, max(2 * _MOST_LOOKS // max(groups * groups, 1), 1))
     placement = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
     if placement.ended == "cancelled":
         raise KeyboardInterrupt
