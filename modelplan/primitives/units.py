@@ -153,7 +153,7 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "buffer"), counted(18692, "buffer"), counted(2, "copy")
     ('1 buffer', '18,692 buffers', '2 copies')
     """
-    several = f"{noun[:-1]}ies" if noun.endswith(("ory", "opy")) else f"{noun}s"
+    several = f"{noun[:-1]}ies" if noun.endswith(("ory", "opy")) else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else several}"
 
 

@@ -14,7 +14,7 @@ from modelplan.runtimes.tflm.runner import INSTALL, OvertimeError, RefusalError,
 #: Puts an offset for each tensor into a .tflite file, as the offline plan that TFLM reads.
 PlanWriter = Callable[[FileModel, Sequence[int]], bytes]
 
-_ROUNDS = 3
+_ROUNDS = 6
 
 
 def execute(subject: Subject, write_plan: PlanWriter, seed: int = 0) -> Executed:

@@ -1,4 +1,4 @@
-"""LiteRT's reference kernels on one model, in a process of its own: digests of its outputs, values of its tensors."""
+"""LiteRT's kernels on one model, in a process of its own: digests of its outputs, values of its tensors."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from modelplan.primitives.answering import NoAnswerError, ask_isolated, start_isolated
 
 INSTALL = "pip install 'modelplan[verify]'"
+
+#: LiteRT's kernels by its own words: the plain ones, and those for speed.
+REFERENCE, OPTIMISED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 
 _PROGRAM = ("-m", "modelplan.checking.verifier.litert_process")
 #: Characters of LiteRT's reason that are quoted.
@@ -35,13 +38,15 @@ def start_litert() -> None:
     start_isolated(_PROGRAM)
 
 
-def litert_outputs(model: bytes, rounds: int, seed: int, seconds: float = _SECONDS) -> tuple[str, ...]:
+def litert_outputs(
+    model: bytes, rounds: int, seed: int, seconds: float = _SECONDS, kernels: str = REFERENCE
+) -> tuple[str, ...]:
     """A digest of all outputs for each of `rounds` random inputs, and for the least, 0 and the greatest values.
 
     Raises:
         LiteRTError: LiteRT does not accept the model, crashes, or takes longer than `seconds`.
     """
-    digests: tuple[str, ...] = _asked((model, rounds, seed, ()), seconds)[0]
+    digests: tuple[str, ...] = _asked((model, rounds, seed, (), kernels), seconds)[0]
     return digests
 
 
@@ -53,7 +58,7 @@ def litert_given(model: bytes, feeds: Sequence[Sequence[Array]]) -> list[list[Ar
 
 def litert_tensors(model: bytes, tensors: Sequence[int], seed: int) -> Mapping[int, Array]:
     """The values of `tensors` by their numbers, each in memory of its own, for one random input."""
-    values: dict[int, Array] = _asked((model, 1, seed, tuple(tensors)))[1]
+    values: dict[int, Array] = _asked((model, 1, seed, tuple(tensors), REFERENCE))[1]
     return values
 
 

@@ -1,4 +1,4 @@
-"""Runs one model on LiteRT's reference kernels; started by `litert`, which says what goes in and what comes out.
+"""Runs one model on LiteRT's kernels; started by `litert`, which says what goes in and what comes out.
 
 LiteRT ends the process on some models that it cannot run, so the interpreter has a process of its own.
 """
@@ -26,20 +26,20 @@ def answer(asked: tuple[Any, ...]) -> object:
     return [_returned(interpreter, feed) for feed in feeds]
 
 
-def run_model(asked: tuple[bytes, int, int, tuple[int, ...]]) -> tuple[tuple[str, ...], dict[int, Array]]:
-    """Digests of the outputs and the values of tensors, for a model, a number of rounds, a seed and tensors."""
-    model, rounds, seed, tensors = asked
-    interpreter = _interpreter(model, kept=bool(tensors))
+def run_model(asked: tuple[bytes, int, int, tuple[int, ...], str]) -> tuple[tuple[str, ...], dict[int, Array]]:
+    """Digests of outputs and values of tensors, for a model, a number of rounds, a seed, tensors and kernels."""
+    model, rounds, seed, tensors, kernels = asked
+    interpreter = _interpreter(model, kernels, kept=bool(tensors))
     digests = tuple(_invoked(interpreter, feeds) for feeds in _feeds(interpreter, seed, rounds))
     return digests, {t: interpreter.get_tensor(t) for t in tensors}
 
 
-def _interpreter(model: bytes, *, kept: bool = False) -> Interpreter:
-    """The reference kernels on a model; `kept`: every tensor has memory of its own."""
+def _interpreter(model: bytes, kernels: str = "BUILTIN_REF", *, kept: bool = False) -> Interpreter:
+    """Kernels on a model; `kept`: every tensor has memory of its own."""
     interpreter = Interpreter(
         model_content=model,
         experimental_preserve_all_tensors=kept,
-        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_op_resolver_type=getattr(OpResolverType, kernels),
     )
     interpreter.allocate_tensors()
     return interpreter

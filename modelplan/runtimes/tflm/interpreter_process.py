@@ -60,7 +60,7 @@ def run_model(model: bytes, arena: int, rounds: int, seed: int, *, extremes: boo
     """Digests of outputs for a model, bytes of its arena, number of random inputs, seed, whether extreme inputs too."""
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena)
     rng = np.random.default_rng(seed)
-    digests = [_invoke(interpreter, partial(_random, rng=rng)) for _ in range(2 * rounds + 1)] if rounds else []
+    digests = [_invoke(interpreter, partial(_random, rng=rng)) for _ in range(rounds + 1)] if rounds else []
     digests += [_invoke(interpreter, partial(_constant, extreme=n)) for n in (-1, 0, 1) if extremes]
     interpreter.print_allocations()
     # The first run only fills the arena with other data, so that stale right answers cannot pass.

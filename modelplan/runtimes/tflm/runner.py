@@ -71,9 +71,9 @@ def start_tflm() -> None:
 
 
 def run_tflm(
-    model: bytes, *, rounds: int = 2, seed: int = 0, arena: int = 0, seconds: float = 120, extremes: bool = False
+    model: bytes, *, rounds: int = 4, seed: int = 0, arena: int = 0, seconds: float = 120, extremes: bool = False
 ) -> TflmRun:
-    """Runs `model` on 2 x `rounds` random inputs without a reset between them.
+    """Runs `model` on `rounds` random inputs without a reset between them.
 
     With `extremes` also on inputs of which all elements are the least, 0 and the greatest value of their type.
 

@@ -5,6 +5,7 @@ Bodies that nothing runs any more lose their operators, since TFLM prepares all 
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from modelplan.checking.verifier.rewrites.comparing import Compared
@@ -82,6 +83,17 @@ def cut_off(source: Source, tensor: int, last: int) -> bytes:
         if source.parts[number].ops:
             struct.pack_into("<I", data, _vector(subgraphs[number], _OPERATORS) - 4, 0)
     return bytes(data)
+
+
+def with_outputs(source: Source, tensors: Sequence[int]) -> bytes:
+    """The file whole, with tensors of the main graph as further outputs; a runtime then keeps them to the end."""
+    data = bytearray(source.model.data)
+    data += bytes(-len(data) % 4)
+    outputs = list(dict.fromkeys((*source.parts[0].outputs, *tensors)))
+    main = schema.tables_in(schema.model_table(source.model.data), schema.MODEL_SUBGRAPHS, "SubGraph")[0]._tab  # noqa: SLF001
+    field = main.Pos + main.Offset(_OUTPUTS)
+    struct.pack_into("<I", data, field, len(data) - field)
+    return bytes(data) + struct.pack(f"<I{len(outputs)}i", len(outputs), *outputs)
 
 
 def _vector(subgraph: Any, field: int) -> int:
