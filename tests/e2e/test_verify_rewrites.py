@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from striped_files import (
 )
 
 from modelplan import BrokenPlanError, FitRequest, fit
+from modelplan.checking.verifier.litert import OPTIMISED, REFERENCE, LiteRTError, litert_installed, litert_outputs
+from modelplan.checking.verifier.rewrites import executing
 from modelplan.checking.verifier.rewrites.comparing import compare_rows
 from modelplan.checking.verifier.rewrites.executing import execute_on_litert, execute_on_tflm
 from modelplan.checking.verifier.rewrites.reading import read_source
-from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends
+from modelplan.checking.verifier.rewrites.truncating import cut_off, stretch_ends, with_outputs
 from modelplan.checking.verifier.verdicts import Executed, Skipped
 from modelplan.primitives.answering import AnsweringProcess
 from modelplan.rewriting.stripes.stretches import KeptHalo, LoopedStripes, RecomputedHalo
@@ -178,7 +180,7 @@ def test_a_file_that_is_cut_off_before_its_loop_runs_on_tflm(tmp_path: Path) -> 
     first = source.parts[0].ops[0]
     cut = cut_off(source, first.outputs[0], first.number)
     assert [len(part.ops) for part in read_source(read_tflite(cut, "cut")).parts] == [1, 0, 0]
-    assert len(run_tflm(cut, rounds=1).outputs) == 2
+    assert len(run_tflm(cut, rounds=2).outputs) == 2
 
 
 @pytest.mark.slow
@@ -195,6 +197,43 @@ def test_a_stretch_that_is_wrong_is_seen_by_execution(
     assert "bit-equal" in run_on(original, right, compared).details
     with pytest.raises(BrokenPlanError, match="differ from the model's"):
         run_on(original, wrong, compared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [partial(litert_outputs, rounds=1, seed=2), lambda data: run_tflm(data, rounds=1).outputs])
+def test_a_file_with_further_outputs_gives_those_and_its_own(
+    make: Callable[..., Striped], run: Callable[[bytes], Sequence[str]]
+) -> None:
+    """They are the outputs of the files that are cut off behind them."""
+    if not (installed() and litert_installed()):
+        pytest.skip("needs tflite-micro and ai-edge-litert")
+    source = read_source(read_tflite(make(strategy=RecomputedHalo).data, "m"))
+    inner = [op.outputs[0] for op in source.parts[0].ops[:-1]]
+    further = read_source(read_tflite(with_outputs(source, inner), "further"))
+    assert further.parts[0].outputs == (*source.parts[0].outputs, *inner)
+    assert with_outputs(source, ()) != source.model.data
+    assert run(with_outputs(source, ())) == run(source.model.data)
+    assert run(with_outputs(source, inner)) != run(source.model.data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fast", ["other results", "LiteRTError"])
+def test_plain_kernels_judge_where_fast_ones_cannot(
+    make: Callable[..., Striped], monkeypatch: pytest.MonkeyPatch, fast: str
+) -> None:
+    pytest.importorskip("ai_edge_litert")
+    made, asked = make(strategy=RecomputedHalo), []
+
+    def outputs(data: bytes, rounds: int, seed: int, *, kernels: str) -> Sequence[str]:
+        asked.append(kernels)
+        if kernels == OPTIMISED and fast == "LiteRTError":
+            raise LiteRTError("no such kernel")
+        return litert_outputs(data, rounds, seed) if kernels == REFERENCE else (str(len(asked)),)
+
+    monkeypatch.setattr(executing, "litert_outputs", outputs)
+    original, rewritten = (read_source(read_tflite(data, "m")) for data in (made.data, made.file()))
+    assert "bit-equal" in execute_on_litert(original, rewritten, compare_rows(original, rewritten)).details
+    assert set(asked) == {OPTIMISED, REFERENCE}
 
 
 @runtime
