@@ -27,7 +27,7 @@ from modelplan.rewriting.stripes.byte_lives import LiveBytes
 from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
 
 #: Models of the corpus, and what is asked for: the least on 32 bits with CMSIS-NN.
-ASKED = FitRequest("", abi="32", kernels="cmsis-dsp", processes=1)
+ASKED = FitRequest("", abi="32", kernels="cmsis-dsp")
 ARENA, HEAD, INT8 = ASKED, replace(ASKED, objective="head"), replace(ASKED, interface="int8")
 MODELS = {
     "tflite/person_detect": HEAD, "tflite/vww_96_int8": ARENA, "tflite/kws_ref_model": HEAD,

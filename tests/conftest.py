@@ -43,10 +43,6 @@ def pytest_configure(config: pytest.Config) -> None:
     missing = [name for name in OPTIONAL if find_spec(name) is None]
     if missing and os.environ.get("CI"):
         pytest.exit(f"not installed: {', '.join(missing)}; pip install '.[test-all]'", returncode=1)
-    if hasattr(config, "workerinput"):
-        from modelplan.primitives import workers
-
-        workers.USUAL = 1  # other tests run on the other processors
     record = config.getoption("--record")
     if record and not hasattr(config, "workerinput"):  # with several workers, reports reach the controller
         config.pluginmanager.register(Recorder(record))

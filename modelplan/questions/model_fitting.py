@@ -42,15 +42,12 @@ class FitRequest(SettledRequest, Goal):
         without: rungs to skip: "order", "views", "overlaps", "turn", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
         effort: how many plans the search builds.
-        processes: that search at the same time; the answer does not depend on them. 0: one for each processor, up to
-            four.
         seconds: after which the search ends and the best so far is proved; None: no limit. What is found by then
             depends on the machine.
     """
 
     model: str | Path | Graph = field(kw_only=False)
     kernels: str = ""
-    processes: int = 0
     seconds: float | None = None
 
 
@@ -81,4 +78,4 @@ def fit(request: FitRequest, progress: Report = report_nothing) -> Ladder:
         if deadline is not None and time.monotonic() > deadline:
             raise KeyboardInterrupt  # ends the search as a user does
 
-    return tflite_ladder.climb(request.model, request, progress, check, request.processes)
+    return tflite_ladder.climb(request.model, request, progress, check)

@@ -63,14 +63,14 @@ def test_no_output_takes_the_place_of_an_operand_that_is_repeated(tmp_path: Path
     for small in ((1, 6, 5, 1), (1, 1, 1, 4), (1, 6, 1, 4), (4,), (1, 6, 5, 4)):
         for first in (True, False):
             path.write_bytes(_broadcasting(kind, small, first=first))
-            ladder = climb(path, Goal(), processes=1)
+            ladder = climb(path, Goal())
             assert {verdict.outcome for verdict in ladder.proof} <= {"ok"}
             assert not any(remark.startswith("no rung") for remark in ladder.remarks), (small, first, ladder.remarks)
 
 
 def test_a_rung_that_its_proof_rejects_is_left_out(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing, "unlike", lambda *_: "")
-    ladder = climb(edges / "maximum_overlap.tflite", Goal(), processes=1)
+    ladder = climb(edges / "maximum_overlap.tflite", Goal())
     assert ladder.chosen is not None
     assert ladder.chosen.name in ("views", "split")
     assert ladder.proof

@@ -200,11 +200,12 @@ def test_a_stretch_that_is_wrong_is_seen_by_execution(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [partial(litert_outputs, rounds=1, seed=2), lambda data: run_tflm(data, rounds=1).outputs])
+@pytest.mark.parametrize(
+    "run", [partial(litert_outputs, rounds=1, seed=2), lambda data: run_tflm(data, rounds=1).outputs]
+)
 def test_a_file_with_further_outputs_gives_those_and_its_own(
     make: Callable[..., Striped], run: Callable[[bytes], Sequence[str]]
 ) -> None:
-    """They are the outputs of the files that are cut off behind them."""
     if not (installed() and litert_installed()):
         pytest.skip("needs tflite-micro and ai-edge-litert")
     source = read_source(read_tflite(make(strategy=RecomputedHalo).data, "m"))

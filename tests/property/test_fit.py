@@ -193,17 +193,15 @@ def test_a_number_that_steers_a_turned_operator_is_refused_or_changes_nothing(tm
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(share(8)))
 @pytest.mark.parametrize("objective", ["arena", "head"])
-def test_names_a_plan_in_the_file_and_processes_do_not_change_what_fit_finds(
-    tmp_path: Path, seed: int, objective: str
-) -> None:
+def test_names_and_a_plan_in_the_file_do_not_change_what_fit_finds(tmp_path: Path, seed: int, objective: str) -> None:
     data, path = random_cnn(seed), tmp_path / "random.tflite"
     path.write_bytes(data)
     graph = load_model(path)
 
-    def found(content: bytes, processes: int = 1) -> tuple[int, int]:
+    def found(content: bytes) -> tuple[int, int]:
         path.write_bytes(content)
         effort = SearchEffort(priced=100, glance=40, look=80, answer=200)
-        request = FitRequest(path, kernels="reference", objective=objective, effort=effort, processes=processes)
+        request = FitRequest(path, kernels="reference", objective=objective, effort=effort)
         chosen = fit(request).chosen
         assert chosen is not None
         return chosen.arena, chosen.head
@@ -211,4 +209,3 @@ def test_names_a_plan_in_the_file_and_processes_do_not_change_what_fit_finds(
     wanted = found(data)
     assert found(renamed(data, graph)) == wanted
     assert found(packed_before(data, graph)) == wanted
-    assert found(data, processes=2) == wanted

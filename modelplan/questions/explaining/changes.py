@@ -413,7 +413,7 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
     goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=SearchEffort(**_EFFORT))
-    return ladder.climb(graph, goal, check=check, processes=1, proved=False)
+    return ladder.climb(graph, goal, check=check, proved=False)
 
 
 def _writable_as_c(subject: ModelSubject) -> bool:

@@ -23,7 +23,6 @@ from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestErro
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.showing_answers import Shown
-from modelplan.primitives.workers import usual_processes
 from modelplan.rewriting.packing import packed
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
@@ -106,7 +105,6 @@ def climb(
     goal: Goal,
     report: Report = report_nothing,
     check: Callable[[], None] = never_interrupt,
-    processes: int = 0,
     *,
     proved: bool = True,
 ) -> Ladder:
@@ -127,7 +125,7 @@ def climb(
         subject = ModelOnTarget(data, graph, graph.source, goal, report, check)
     else:
         subject = ModelOnTarget(changed.content, changed.graph, graph.source, goal, report, check, data)
-    ladder = _Climb(subject, processes, len(graph.ops), _interface_remarks(changed, goal)).ladder()
+    ladder = _Climb(subject, len(graph.ops), _interface_remarks(changed, goal)).ladder()
     if ladder.chosen is None or not proved:
         return ladder
     try:
@@ -137,7 +135,7 @@ def climb(
         name = ladder.chosen.name
         if name in UNPLANNED:
             raise
-        remaining = climb(graph, replace(goal, without=goal.without | {name}), report, check, processes)
+        remaining = climb(graph, replace(goal, without=goal.without | {name}), report, check)
         remark = f"no rung {name}: {problem}; a defect of modelplan, please report it with the model"
         return replace(remaining, remarks=(*remaining.remarks, remark))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
@@ -205,10 +203,9 @@ class _Climb:
     least where parts of joins lie in their places.
     """
 
-    def __init__(self, model: ModelOnTarget, processes: int, ops: int, remarks: Sequence[str] = ()) -> None:
+    def __init__(self, model: ModelOnTarget, ops: int, remarks: Sequence[str] = ()) -> None:
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.subject, self.joins = model, True
-        self.processes = processes or usual_processes()
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
         self.ended: list[str] = []
@@ -403,7 +400,7 @@ class _Climb:
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
         for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
-            search = StripeSearch(model, joined, order, self.processes, 1 / len(ordered_models))
+            search = StripeSearch(model, joined, order, 1 / len(ordered_models))
             rungs += search.answers()
             self.points += search.points()
             self.ended.append(search.ended)

@@ -75,7 +75,7 @@ class SearchEffort:
     priced: int = 1800
     glance: int = 260
     look: int = 1500
-    answer: int = 15_000
+    answer: int = 6_000
     steps: int = 1_000_000
 
 

@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import field, replace
 from functools import cache, lru_cache, partial
 from itertools import chain, pairwise, product
@@ -11,7 +10,6 @@ from sys import maxsize
 
 from modelplan.model import Graph, Problem, bounds
 from modelplan.primitives.lazy_records import dataclass
-from modelplan.primitives.workers import Workers
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
@@ -19,7 +17,7 @@ from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanParts
-from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.rungs import ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
@@ -67,8 +65,6 @@ _WITHOUT_GAIN = 40
 _HOPELESS = 1.1
 #: Neighbours of the lowest plan of which neighbours are looked at too, and how many of those are tried.
 _NEAREST, _FARTHER = 8, 16
-#: Seconds of work before further processes are started: each imports half a second long, and knows nothing then.
-_ALONE = 6.0
 #: Kinds of plans that improvement starts from in turn.
 _STARTS = 3
 #: Plans that are remembered with what came out, for those that have the same program in other words.
@@ -116,15 +112,11 @@ class Trial:
 class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
-    Candidates are priced and plans tried by `processes`; both depend on their arguments alone. `share` is that of the
-    work of improving plans that this search may do beside those of other orders.
+    `share` is that of the work of improving plans that this search may do beside those of other orders.
     """
 
-    def __init__(
-        self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], processes: int = 1, share: float = 1.0
-    ) -> None:
+    def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], share: float = 1.0) -> None:
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
-        self.processes = processes
         self.goal = model.goal
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.plain = striped_program(whole.graph, order, ())
@@ -168,38 +160,21 @@ class StripeSearch:
 
     def answers(self) -> list[Rung]:
         """The best plans, packed at length and written; after Ctrl-C those of the plans that were made until then."""
-        workers = Workers(self.processes, _prepared, self.model.data, self.model.graph, self.model.name, self.goal,
-                          self.whole, self.order, self.model.before, alone=_ALONE)  # fmt: skip
         try:
-            return self._answers(workers)
-        finally:
-            workers.close()
-
-    def _answers(self, workers: Workers) -> list[Rung]:
-        try:
-            self._search(workers)
+            self._search()
         except KeyboardInterrupt:
             self.interrupted = True
         plans = self._answering()
-        rungs = list(self._packed_rungs(workers, plans))
+        rungs = list(self._packed_rungs(plans))
         if not self.interrupted and not any(map(self.model.allowed, rungs)):
-            rungs += self._packed_rungs(workers, self._elsewhere(plans))
+            rungs += self._packed_rungs(self._elsewhere(plans))
         return rungs
 
-    def tasks(self) -> dict[str, Callable[..., object]]:
-        """The tasks that worker processes carry out for the search, by name."""
-        return {
-            "price": partial(candidates.striped_candidates, self.space),
-            "try": self.try_plan,
-            "pack": self.pack_plan,
-        }
-
-    def _search(self, workers: Workers) -> None:
+    def _search(self) -> None:
         ceiling = max(self.space.peaks)
         floor = max(ceiling // 3, self.least[0])
-        ranges = candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced)
-        for priced in workers.map("price", [(*run, ceiling) for run in ranges], self.tasks()["price"]):
-            self.candidates += priced
+        for first, last in candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced):
+            self.candidates += candidates.striped_candidates(self.space, first, last, ceiling)
         self._prices |= {c.stretch: c for c in self.candidates}
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         others = [c for c in self.candidates if not candidates.carries_rows(c)]
@@ -208,12 +183,12 @@ class StripeSearch:
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT]]
-        self._build(workers, list(dict.fromkeys((*sweep, *self._one_stretch(), *self._one_loop()))))
-        self._improve(workers)
+        self._build(list(dict.fromkeys((*sweep, *self._one_stretch(), *self._one_loop()))))
+        self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
-            self._improve_by_blocks(workers, blocks)
+            self._improve_by_blocks(blocks)
 
-    def _build(self, workers: Workers, plans: Sequence[Stretches]) -> None:
+    def _build(self, plans: Sequence[Stretches]) -> None:
         """Builds plans, some at a time, but those that are far from the best, until one is near the bound."""
         for at in range(0, len(plans), _TOGETHER):
             if self._is_near_bound():
@@ -222,21 +197,21 @@ class StripeSearch:
             best = min(filter(None, self.plans.values()), key=lambda plan: plan.score, default=None)
             if best and self.goal.budget is None:  # no improvement brings one below it that is far from it
                 some, below = [plan for plan in some if self._is_likely(plan, best, _FAR)], int(_FAR * best.score)
-            for _ in self._try_plans(workers, some, below):
+            for _ in self._try_plans(some, below):
                 pass
 
-    def _improve_by_blocks(self, workers: Workers, blocks: Sequence[Candidate]) -> None:
+    def _improve_by_blocks(self, blocks: Sequence[Candidate]) -> None:
         """Goes on with blocks of channels, alone and with rows, where plans with them are among the best then."""
         self.candidates += blocks
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         choices = candidates.plans(self.space, self.candidates, *most)
         sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
         alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
-        self._build(workers, list(dict.fromkeys((*sweep, *alone))))
+        self._build(list(dict.fromkeys((*sweep, *alone))))
         best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + _MOST_BUFFERS // 2
-            self._improve(workers)
+            self._improve()
 
     def loads(self) -> list[int]:
         """For each built plan its load bound in bytes."""
@@ -269,12 +244,11 @@ class StripeSearch:
         packing = self._packed(plan.program.problem(planner.ALIGNMENT), self.goal.effort.answer)
         return self._score(self._arena(plan), packing.height), packing
 
-    def _packed_rungs(self, workers: Workers, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
+    def _packed_rungs(self, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
         scored = []
         higher = [plan for plan in plans if plan.packing.height > plan.packing.load]  # than a packing may be
-        results = workers.map("pack", [(plan.stretches,) for plan in higher], self.pack_plan)
-        packed = dict(zip((plan.stretches for plan in higher), results, strict=True))
+        packed = {plan.stretches: self.pack_plan(plan.stretches) for plan in higher}
         for plan in plans:
             score, packing = packed.get(plan.stretches, (plan.score, plan.packing))
             scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
@@ -327,20 +301,16 @@ class StripeSearch:
     def _expected(self, choice: Choice) -> int:
         return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
 
-    def _try_plans(
-        self, workers: Workers, plans: Sequence[Stretches], below: int | None
-    ) -> Iterator[PackedPlan | None]:
+    def _try_plans(self, plans: Sequence[Stretches], below: int | None) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
-        new = [stretches for stretches in plans if stretches and stretches not in self.plans]
-        results = workers.map("try", [(stretches, below) for stretches in new], self.try_plan)
-        with closing(results):
-            for stretches, trial in zip(new, results, strict=True):
-                self.model.check()
-                self.plans[stretches] = trial.plan
-                if trial.plan and trial.plan.score < self.lowest:
-                    self.lowest, self.gained = trial.plan.score, len(self.plans)
-                self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
-                yield trial.plan
+        for stretches in [plan for plan in plans if plan and plan not in self.plans]:
+            trial = self.try_plan(stretches, below)
+            self.model.check()
+            self.plans[stretches] = trial.plan
+            if trial.plan and trial.plan.score < self.lowest:
+                self.lowest, self.gained = trial.plan.score, len(self.plans)
+            self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
+            yield trial.plan
 
     def _program(self, stretches: Stretches) -> TfliteProgram:
         return striped_program(self.whole.graph, self.order, stretches, self.whole.file_ops)
@@ -390,7 +360,7 @@ class StripeSearch:
         planning = costs.planning_bytes(plan.values, self.model.bits)
         return lambda height: kept + max(height, planning)
 
-    def _improve(self, workers: Workers) -> None:
+    def _improve(self) -> None:
         """Local search from the best plan.
 
         Then in turn from one whose stretches cover other operators, the best of the other objective, and the next.
@@ -413,7 +383,7 @@ class StripeSearch:
                 self.most_buffers = min(max(usual, self.buffers + usual // 2), 2 * usual)
             tried.add(best.stretches)
             before = len(self.plans)
-            best = self._improve_one(workers, best, left)
+            best = self._improve_one(best, left)
             left -= max(len(self.plans) - before, 1)
         self.ended = self._is_over() or "all tries were used"
 
@@ -449,7 +419,7 @@ class StripeSearch:
         added = min((c.tail for c in self.candidates), default=0) if self.goal.objective == "arena" else 0
         return self.goal.budget is None and self.lowest <= (1 + _DONE) * (self._least_score + added)
 
-    def _improve_one(self, workers: Workers, best: PackedPlan, most: int) -> PackedPlan | None:
+    def _improve_one(self, best: PackedPlan, most: int) -> PackedPlan | None:
         """The first better plan of the neighbours; None where none is better.
 
         Loops that carry rows are unrolled first; then the most promising ones and any come in turn.
@@ -463,7 +433,7 @@ class StripeSearch:
         options = list(dict.fromkeys(in_turn))
         if best.score == self.lowest:
             options += self._two_steps_away(best, sorted(likely, key=self._outlook)[:_NEAREST])
-        for plan in self._try_plans(workers, options[:most], best.score):
+        for plan in self._try_plans(options[:most], best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 return plan
@@ -614,13 +584,6 @@ class StripeSearch:
             layer = self.space.layers[self.order[step]]
             if isinstance(layer, str) and peak > need // 2:
                 yield f"{self.whole.graph.label(self.order[step])} is not split: {layer}"
-
-
-def _prepared(
-    data: bytes, graph: Graph, name: str, goal: Goal, whole: Folded, order: tuple[int, ...], before: Graph
-) -> dict[str, Callable[..., object]]:
-    """The tasks of a search of the same model in another process."""
-    return StripeSearch(ModelOnTarget(data, graph, name, goal, before=before), whole, order).tasks()
 
 
 def _prices(bits: int, whole: Graph) -> Prices:
