@@ -1,4 +1,4 @@
-"""A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and refereed."""
+"""A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and replayed."""
 
 import dataclasses
 import json
