@@ -291,9 +291,9 @@ def test_the_document_is_read_back_and_proved() -> None:
         (lambda d: d.update(bound=1e9), BrokenPlanError, "claims a bound"),
         (lambda d: d.update(schema=99), ModelError, "schema 1"),
         (lambda d: d.update(plans=[]), ModelError, "no plans"),
-        (lambda d: d.pop("regions"), ModelError, "regions is NoneType"),
+        (lambda d: d.pop("regions"), ModelError, "regions is None"),
         (lambda d: d["regions"][0].update(size=100), BrokenPlanError, "may not hold it"),
-        (lambda d: d["regions"][0].pop("base"), ModelError, "has no base"),
+        (lambda d: d["regions"][0].pop("base"), ModelError, "missing or unknown fields: base"),
     ],
 )
 def test_a_document_that_was_changed_is_refused(change: object, error: type[Exception], words: str) -> None:

@@ -218,13 +218,13 @@ def no_plan(document: Document) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "reason"),
     [
-        (without_stays, 3, "stays is NoneType, expected a list"),
+        (without_stays, 3, "stays is None, expected list"),
         (nan, 3, "NaN is no number"),
         (unknown_memory, 3, "copied_only names 'dram', which is no region"),
         (unknown_region, 4, "stay 3 names buffer"),
         (negative_rate, 3, "a bandwidth of -1 bytes/s"),
         (a_text, 3, "copies[0].begin is 'soon'"),
-        (no_object, 3, "copies[0] is int, expected an object"),
+        (no_object, 3, "copies[0] is 3, expected dict"),
         (another_schema, 3, "expected a document of kind 'moves' and schema 2"),
         (no_channels, 3, "a DMA engine of -2 channels"),
         (many_channels, 3, "a DMA engine of 1099511627776 channels"),
