@@ -58,6 +58,21 @@ def read(text: str, name: str = "plan") -> Plan:
     return plan
 
 
+def built(kind: Any, value: object, where: str) -> Any:
+    """The value of type `kind` that a part of a JSON document holds.
+
+    Raises:
+        ValueError, TypeError: it holds none; names the place `where`.
+    """
+    return _build(kind, value, where, {})
+
+
+def record_of(kind: type, value: object, where: str) -> Any:
+    """The record whose fields an object holds; other keys are figures that follow from them. Raises as `built`."""
+    given = _expect(dict, value, where)
+    return built(kind, {f.name: given[f.name] for f in dataclasses.fields(kind) if f.name in given}, where)
+
+
 def _completed(document: dict[str, Any]) -> Any:
     """The plan of a document, with what documents did not hold before these fields existed."""
     plan = document.get("plan")
@@ -181,12 +196,13 @@ def _build_union(arguments: tuple[Any, ...], value: object, where: str) -> Any:
     if isinstance(value, list):
         return tuple(_build_union(arguments, item, where) for item in value)
     scalars = tuple(a for a in arguments if a in (bool, int, float, str))
-    if not isinstance(value, scalars):
+    if type(value) not in (*scalars, *((int,) if float in scalars else ())):
         raise TypeError(f"{where} is {value!r}, expected {' or '.join(a.__name__ for a in scalars)}")
     return value
 
 
 def _expect(kind: type, value: object, where: str) -> Any:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    kinds = (int, float) if kind is float else kind
+    if not isinstance(value, kinds) or (kind in (int, float) and isinstance(value, bool)):
         raise TypeError(f"{where} is {value!r:.60}, expected {kind.__name__}")
     return value

@@ -1,15 +1,18 @@
-"""The independent checker of layouts that move: replays accesses and copies step by step, with time.
+"""The independent checker of layouts: looks at stays and copies, then replays accesses and copies, with time.
 
-It shares no code with what makes layouts. Contents have versions: an operator's write makes a new one, a copy carries
-the one that it finds. A layout passes where every access finds the present version in memory that it may use, no byte
-is used twice, nothing is freed or written under a copy, and the promised times can be kept.
+It shares no code with what chooses, places, spills or prefetches. Contents have versions: an operator's write makes a
+new one, a copy carries the one that it finds. A layout passes where every access finds the present version in memory
+that it may use, no byte is used twice, nothing is freed or written under a copy, what changed is at home in the end,
+and the claimed bound and the promised times can be kept.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from itertools import pairwise
 
 from modelplan.answers.moving_layout import Simulation
 from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay, Timetable
+from modelplan.checking.region_referee import check_places
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.units import steps_words
 from modelplan.targets.device import Region
@@ -28,12 +31,9 @@ def simulate(problem: RegionProblem, layout: Layout) -> Simulation:
     Raises:
         BrokenPlanError: names the buffer, the copy or the region, and the step.
 
-    Cost: O(n log n) for stays and accesses, and for each write or copy the stays that a region holds at that time.
+    Cost: O(n log n) for stays and accesses, and for each stay that begins those whose bytes it takes.
     """
-    _check_stays(problem, layout)
-    _check_copies(problem, layout)
-    for region in range(len(problem.regions)):
-        _check_bytes(problem, layout, region)
+    check_places(problem, layout)
     run = _Run(problem, layout)
     simulation = run.result()
     memory = sum(run.working) - sum(problem.seconds) + sum(end - begin for _, begin, end in simulation.copies)
@@ -54,68 +54,6 @@ def _place(problem: RegionProblem, stay: Stay) -> str:
     return f"{_name(problem, stay.buffer)} in {there}, steps {steps_words(stay.start, stay.end)}"
 
 
-def _check_stays(problem: RegionProblem, layout: Layout) -> None:
-    """Each stay by itself: numbers, region, alignment, capacity, lifetime."""
-    sizes, question = problem.problem.size, problem.problem
-    for number, stay in enumerate(layout.stays):
-        if not (0 <= stay.buffer < len(question) and 0 <= stay.region < len(problem.regions)):
-            raise BrokenPlanError(f"stay {number} names buffer {stay.buffer} and region {stay.region}")
-        region, where = problem.regions[stay.region], _place(problem, stay)
-        if stay.region not in problem.allowed[stay.buffer]:
-            raise BrokenPlanError(f"{where}: that region is not allowed")
-        top = stay.offset + int(sizes[stay.buffer])
-        low, high = 0, region.size
-        if region.reserved:
-            low, high = (region.reserved, high) if region.reserved_at == "start" else (0, high - region.reserved)
-        if stay.offset < low or top > high:
-            raise BrokenPlanError(f"{where}: {region.name} has bytes {low}..{high} for it")
-        if ((region.base or 0) + stay.offset) % max(int(question.alignment[stay.buffer]), region.alignment):
-            raise BrokenPlanError(f"{where}: the offset is not aligned")
-        life = int(question.start[stay.buffer]), int(question.end[stay.buffer])
-        if not life[0] <= stay.start < stay.end <= life[1]:
-            raise BrokenPlanError(f"{where}: the steps are not within the lifetime, steps {steps_words(*life)}")
-
-
-def _check_copies(problem: RegionProblem, layout: Layout) -> None:
-    """Each copy by itself: its ends are stays of one buffer that last as long as it takes."""
-    last = len(problem.seconds)
-    for number, copy in enumerate(layout.copies):
-        ends = [layout.stays[end] for end in (copy.source, copy.target) if 0 <= end < len(layout.stays)]
-        outside = [end for end in (copy.source, copy.target) if not -1 <= end < len(layout.stays)]
-        if outside or not ends or len({stay.buffer for stay in ends}) > 1:
-            raise BrokenPlanError(f"copy {number} from stay {copy.source} to stay {copy.target} has no one content")
-        buffer = ends[0].buffer
-        what = f"copy {number} of {_name(problem, buffer)}, issued at step {copy.issued} and due at {copy.due}"
-        if len(ends) < 2 and problem.home[buffer] < 0:
-            raise BrokenPlanError(f"{what}: the buffer has no home")
-        if not 0 <= copy.issued <= copy.due <= last:
-            raise BrokenPlanError(f"{what}: expected steps from 0 to {last}, the later one due")
-        if copy.source >= 0:
-            source = layout.stays[copy.source]
-            if source.end < copy.due:
-                raise BrokenPlanError(f"{what}: its source is freed before, {_place(problem, source)}")
-            if source.start > copy.issued:
-                raise BrokenPlanError(f"{what}: its source is not yet there, {_place(problem, source)}")
-        if copy.target >= 0 and layout.stays[copy.target].start > copy.issued:
-            raise BrokenPlanError(f"{what}: its target is not yet there, {_place(problem, layout.stays[copy.target])}")
-        if copy.target == -1 and problem.regions[problem.home[buffer]].kind == "nvm":
-            raise BrokenPlanError(f"{what}: its home cannot be written while the model runs")
-
-
-def _check_bytes(problem: RegionProblem, layout: Layout, region: int) -> None:
-    """No two stays have a byte of a region at the same step."""
-    stays = [(stay, int(problem.problem.size[stay.buffer])) for stay in layout.stays if stay.region == region]
-    alive: list[tuple[Stay, int]] = []
-    for stay, size in sorted(stays, key=lambda pair: pair[0].start):
-        alive = [(other, length) for other, length in alive if other.end > stay.start]
-        for other, length in alive:
-            if stay.offset < other.offset + length and other.offset < stay.offset + size:
-                where = f"{_place(problem, other)}, and {_place(problem, stay)}"
-                raise BrokenPlanError(f"{where}, have the same bytes at step {stay.start}")
-        if size:
-            alive.append((stay, size))
-
-
 class _Run:
     """One replay: which version each stay holds, and what time it is."""
 
@@ -126,7 +64,7 @@ class _Run:
         self.at_home = [0 if home >= 0 else None for home in problem.home]
         self.holds: list[int | None] = [None] * len(layout.stays)
         self.carried: dict[int, int] = {}
-        self.present: dict[int, set[int]] = defaultdict(set)
+        self.present: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         self.starting: dict[int, list[int]] = defaultdict(list)
         self.of_buffer: dict[int, list[int]] = defaultdict(list)
         for number, stay in enumerate(layout.stays):
@@ -246,17 +184,19 @@ class _Run:
             self.holds[copy.target] = version
 
     def _overwrite(self, number: int) -> None:
-        """Invalidates other contents whose bytes a stay is written over."""
-        stay = self.layout.stays[number]
+        """Invalidates older contents whose bytes a stay is written over; what it may overlap lasts as it does."""
+        stay, there = self.layout.stays[number], self.present[self.layout.stays[number].region]
         low, high = stay.offset, stay.offset + int(self.problem.problem.size[stay.buffer])
-        there = self.present[stay.region]
-        for other in list(there):
-            old = self.layout.stays[other]
-            if other != number and low < old.offset + int(self.problem.problem.size[old.buffer]) and old.offset < high:
-                self.holds[other] = None
-                there.discard(other)
         self.holds[number] = None
-        there.add(number)
+        if low == high:
+            return
+        first = bisect_left(there, (low, 0, 0))
+        first -= first > 0 and there[first - 1][1] > low
+        behind = bisect_left(there, (high, 0, 0))
+        for _, _, other in there[first:behind]:
+            if self.layout.stays[other].end <= stay.start:
+                self.holds[other] = None
+        there[first:behind] = [(low, high, number)]
 
     def _issue(self, number: int, copy: Copy) -> None:
         """Gives a copy its time: on the engine, or on the processor where none reaches both regions."""

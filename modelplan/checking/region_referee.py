@@ -1,42 +1,29 @@
-"""The independent checker of layouts: it shares no code with what chooses, places, spills or prefetches.
+"""What of a layout is right or wrong whatever happens in a run: where its stays lie, and what its copies join.
 
-What it takes for granted, and so holds a layout to:
-
-* Buffers without a home have content from the first step of their lifetime in each stay that begins there. Those with
-  a home have it at home; a stay as long as the whole lifetime is loaded once, before the first run.
-* Any other stay gets content by a copy. A copy takes the content that its source has when step `issued` begins, and
-  its target has it when step `due` begins. Where both are the same step, it is done before that step.
-* An operator reads and writes one stay of each buffer: of those whose content is the newest, the one that began last.
-  Without any it reads the home in place. When it writes, every other stay of the buffer and its home are out of date.
-* A home whose content changed is written back by a copy before the buffer's lifetime ends.
+Shares no code with what chooses, places, spills or prefetches. What moves through the stays is `moves_simulator`'s.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from modelplan.answers.region_layout import Access, Copy, Layout, RegionProblem, Stay
+from modelplan.answers.region_layout import Copy, Layout, RegionProblem, Stay
 from modelplan.checking import referee
 from modelplan.model import Placement, Problem
 from modelplan.primitives.errors import BrokenPlanError
 from modelplan.primitives.units import steps_words
 
-#: Sums of the same seconds in another order may differ by so much of them.
-_ROUNDING = 1e-9
 
-
-def check_layout(problem: RegionProblem, layout: Layout) -> None:
-    """Returns only if `layout` answers `problem`.
+def check_places(problem: RegionProblem, layout: Layout) -> None:
+    """Returns only if the stays and the copies of `layout` can be those of an answer to `problem`.
 
     Looks at each stay (region, address, alignment, lifetime), at overlaps in each region, at the room that homes need,
-    at the content of every operand at every step, and at the bound.
+    and at what each copy joins and when.
 
     Raises:
         BrokenPlanError: names the buffer, the region and the step.
 
-    Cost: O(n log n) for each region, and O(accesses + stays + copies).
+    Cost: O(n log n) for each region.
     """
     for number, stay in enumerate(layout.stays):
         _check_stay(problem, stay, number)
@@ -44,11 +31,6 @@ def check_layout(problem: RegionProblem, layout: Layout) -> None:
         _check_region(problem, layout, region)
     for number, copy in enumerate(layout.copies):
         _check_copy(problem, layout, copy, number)
-    for buffer, (stays, copies, accesses) in _events(problem, layout).items():
-        _replay(problem, layout, buffer, stays, copies, accesses)
-    waited = seconds_of(problem, layout)
-    if layout.bound > waited * (1 + _ROUNDING) + 1e-15:
-        raise BrokenPlanError(f"the layout claims a bound of {layout.bound} s, but takes {waited} s")
 
 
 def _named(problem: RegionProblem, buffer: int) -> str:
@@ -113,16 +95,6 @@ def _check_region(problem: RegionProblem, layout: Layout, number: int) -> None:
         )
 
 
-@dataclass(slots=True)
-class _Buffer:
-    """What is known of a buffer's content while steps pass: versions are counted by writes."""
-
-    home: int
-    version: int = 0
-    at_home: int = -1
-    held: dict[int, int] = field(default_factory=dict)
-
-
 def _check_copy(problem: RegionProblem, layout: Layout, copy: Copy, number: int) -> None:
     """A copy joins two stays of one buffer, or one and the buffer's home, and both last as long as it does."""
     ends = [end for end in (copy.source, copy.target) if end != -1]
@@ -134,124 +106,16 @@ def _check_copy(problem: RegionProblem, layout: Layout, copy: Copy, number: int)
         raise BrokenPlanError(f"copy {number} joins {_named(problem, buffer)} and {_named(problem, stays[1].buffer)}")
     if -1 in (copy.source, copy.target) and problem.home[buffer] == -1:
         raise BrokenPlanError(f"copy {number}: {_named(problem, buffer)} has no home")
-    if copy.issued > copy.due:
+    if copy.target == -1 and problem.regions[problem.home[buffer]].kind == "nvm":
+        raise BrokenPlanError(f"copy {number}: the home of {_named(problem, buffer)} is not written at run time")
+    if not 0 <= copy.issued <= copy.due:
         raise BrokenPlanError(
             f"copy {number} of {_named(problem, buffer)} is due at step {copy.due}, issued at {copy.issued}"
         )
     for end, stay in zip(ends, stays, strict=True):
         begins = copy.issued if copy.issued < copy.due or end == copy.target else max(copy.issued - 1, 0)
-        if stay.start > begins or stay.end < copy.due or stay.end < copy.issued:
+        if stay.start > begins or stay.end < copy.due:
             raise BrokenPlanError(
-                f"copy {number} of {_named(problem, buffer)} takes steps {steps_words(copy.issued, copy.due)},"
-                f" but stay {end} lasts in steps {steps_words(stay.start, stay.end)}"
+                f"copy {number} of {_named(problem, buffer)}, issued at step {copy.issued} and due at {copy.due}: its"
+                f" {'source' if end == copy.source else 'target'} lasts in steps {steps_words(stay.start, stay.end)}"
             )
-
-
-_Events = tuple[list[int], list[Copy], list[Access]]
-
-
-def _events(problem: RegionProblem, layout: Layout) -> dict[int, _Events]:
-    """Stays, copies and accesses of each buffer."""
-    events: dict[int, _Events] = {buffer: ([], [], []) for buffer in range(len(problem.problem))}
-    for number, stay in enumerate(layout.stays):
-        events[stay.buffer][0].append(number)
-    for copy in layout.copies:
-        events[layout.stays[max(copy.source, copy.target)].buffer][1].append(copy)
-    for access in problem.accesses:
-        events[access.buffer][2].append(access)
-    return events
-
-
-def _replay(
-    problem: RegionProblem,
-    layout: Layout,
-    buffer: int,
-    stays: list[int],
-    copies: list[Copy],
-    accesses: Iterable[Access],
-) -> None:
-    """Follows the versions of one buffer's content from step to step."""
-    born, dies = int(problem.problem.start[buffer]), int(problem.problem.end[buffer])
-    state = _Buffer(problem.home[buffer])
-    state.at_home = 0 if state.home >= 0 else -1
-    for number in stays:
-        stay = layout.stays[number]
-        whole = (stay.start, stay.end) == (born, dies)
-        if stay.start == born and (state.home < 0 or whole or stay.region == state.home):
-            state.held[number] = 0
-    if state.home < 0 and not state.held:
-        raise BrokenPlanError(f"{_named(problem, buffer)} lies nowhere when it is made at step {born}")
-    taken: dict[int, int] = {}
-    events = [(copy.issued, 1, place, None) for place, copy in enumerate(copies)]
-    events += [(copy.due, 0 if copy.due > copy.issued else 2, place, None) for place, copy in enumerate(copies)]
-    timed = [*events, *((access.step, 3, 0, access) for access in accesses)]
-    for step, what, place, access in sorted(timed, key=lambda event: event[:3]):
-        if access is not None:
-            _use(problem, layout, buffer, state, access)
-        elif what == 1:
-            taken[place] = _content(problem, layout, buffer, state, copies[place], step)
-        elif copies[place].target == -1:
-            state.at_home = taken[place]
-        else:
-            state.held[copies[place].target] = taken[place]
-    if state.home >= 0 and state.version and state.at_home != state.version and not any(
-        layout.stays[n].region == state.home and layout.stays[n].end == dies and v == state.version
-        for n, v in state.held.items()
-    ):  # fmt: skip
-        raise BrokenPlanError(f"{_named(problem, buffer)} changed and is not written back to its home")
-
-
-def _content(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, copy: Copy, step: int) -> int:
-    """The version that a copy takes."""
-    version = state.at_home if copy.source == -1 else state.held.get(copy.source, -1)
-    if version != state.version:
-        where = "its home"
-        if copy.source != -1:
-            where = f"stay {copy.source} in {problem.regions[layout.stays[copy.source].region].name}"
-        raise BrokenPlanError(
-            f"{_named(problem, buffer)}: the copy issued at step {step} takes it from {where}, which is out of date"
-        )
-    return version
-
-
-def _use(problem: RegionProblem, layout: Layout, buffer: int, state: _Buffer, access: Access) -> None:
-    """One operator's access: finds the newest content, and makes all else out of date where it writes."""
-    number = _serving(layout, state, access.step)
-    if number is None:
-        if state.at_home == state.version and not access.written:
-            return
-        if state.at_home == state.version:
-            raise BrokenPlanError(
-                f"{_named(problem, buffer)} is written at step {access.step}, where it lies in no stay"
-            )
-        raise BrokenPlanError(f"{_named(problem, buffer)} is used at step {access.step}, where its content is nowhere")
-    if access.written:
-        state.version += 1
-        state.held[number] = state.version
-
-
-def _serving(layout: Layout, state: _Buffer, step: int) -> int | None:
-    """The stay that an operator uses at a step: the latest of those with the newest content."""
-    there = [
-        number
-        for number, version in state.held.items()
-        if version == state.version and layout.stays[number].start <= step < layout.stays[number].end
-    ]
-    return max(there, key=lambda number: (layout.stays[number].start, number), default=None)
-
-
-def seconds_of(problem: RegionProblem, layout: Layout) -> float:
-    """How long operators wait for their operands where the layout has them, without copies, in seconds."""
-    held: dict[int, list[Stay]] = defaultdict(list)
-    for stay in layout.stays:
-        held[stay.buffer].append(stay)
-    total = 0.0
-    for access in problem.accesses:
-        there = [stay for stay in held[access.buffer] if stay.start <= access.step < stay.end]
-        place = max(there, key=lambda stay: stay.start).region if there else problem.home[access.buffer]
-        region = problem.regions[place]
-        for count, rate in ((access.read, region.read_bandwidth), (access.written, region.write_bandwidth)):
-            speed = rate or region.bandwidth
-            if count:
-                total += (region.latency_ns or 0.0) / 1e9 + (count / speed if speed else 0.0)
-    return total

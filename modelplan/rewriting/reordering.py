@@ -1,13 +1,13 @@
 """Writes the operators of a model file in another order; nothing else of the file changes."""
 
 import heapq
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from modelplan.formats.onnx import protobuf
 from modelplan.formats.tflite import flatbuffer
 from modelplan.formats.tflite.tflite_tables import get_metadata
 from modelplan.model import Graph, Op
+from modelplan.planning.matching.matching import rising
 from modelplan.primitives.errors import BrokenPlanError, RequestError
 from modelplan.runtimes.tflm.planner import METADATA
 
@@ -59,19 +59,7 @@ def moved(order: Sequence[int]) -> tuple[int, ...]:
 
     Cost: O(n log n), by the longest rising subsequence.
     """
-    tails: list[int] = []  # the least last op of a rising subsequence of each length
-    lengths = []
-    for op in order:
-        length = bisect_left(tails, op)
-        tails[length : length + 1] = [op]
-        lengths.append(length)
-    kept: list[int] = []
-    wanted = len(tails) - 1
-    for op, length in zip(reversed(order), reversed(lengths), strict=True):
-        if length == wanted and (not kept or op < kept[-1]):
-            kept.append(op)
-            wanted -= 1
-    return tuple(sorted(set(order) - set(kept)))
+    return tuple(sorted(set(order) - {order[place] for place in rising(order)}))
 
 
 def _named(graph: Graph, tensors: Sequence[int]) -> list[str]:

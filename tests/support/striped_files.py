@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from program_replay import replay_steps
 from random_cnns import Network
 
 from modelplan import BrokenPlanError, runtimes
@@ -17,7 +18,6 @@ from modelplan.model import Graph
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.ladder import Ladder
-from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, TfliteStep
 from modelplan.rewriting.striped_tflite.writing import write_striped

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from program_replay import replay_steps
 from random_cnns import (
     attending_net,
     branched_cnn,
@@ -35,7 +36,6 @@ from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.layers import stretch_layers
-from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes

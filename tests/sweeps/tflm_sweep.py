@@ -10,8 +10,6 @@ qemu-arm where they are for Arm. The folder is given by --kit or MODELPLAN_TFLM_
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import importlib
 import json
 import os
 import re
@@ -26,8 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import wheel_process
 from tflm_models import AnyRank, Case, Draw, sweep
+from wheel_process import value
 
+from modelplan.primitives.answering import ask_isolated
 from modelplan.runtimes.tflm.arena import BUFFERS, EVAL_TENSORS, QUANTIZATIONS, TENSORS, VARIABLES, Arena, arena
 from modelplan.runtimes.tflm.file import read_tflite
 
@@ -54,7 +55,8 @@ APART = ("BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 #: Rows of the tail that TFLM's recording allocator counts too.
 RECORDED = (EVAL_TENSORS, TENSORS, QUANTIZATIONS, BUFFERS, VARIABLES)
 
-_PART = re.compile(rb"Arena allocation (head|tail) (\d+) bytes")
+_WHEEL, _SECONDS = (wheel_process.__file__,), 600
+_PART = re.compile(r"Arena allocation (head|tail) (\d+) bytes")
 
 
 @dataclass(frozen=True)
@@ -75,52 +77,13 @@ class Answer:
         return not self.tail
 
 
-def value(dtype: Any) -> float:
-    """What inputs are filled with: harmless as an index, above zero points, no division by zero."""
-    return {"f": 0.5, "b": 1}.get(np.dtype(dtype).kind, 50 if np.dtype(dtype).itemsize == 1 else 1)
-
-
 def ask_wheel(data: bytes) -> Answer:
-    """The wheel's answer; each question has a process of its own, for TFLM stops in assertions."""
-    importlib.import_module("tflite_micro.python.tflite_micro.runtime")  # once for all processes
-    with tempfile.TemporaryFile() as log:
-        ran = _forked(lambda: _interpret(data, _LARGE).print_allocations(), log.fileno())
-        log.seek(0)
-        parts = {name: int(size) for name, size in _PART.findall(log.read())} if ran else {}
+    """The wheel's answer."""
+    ran, log = ask_isolated(_WHEEL, (data, _LARGE), _SECONDS)
+    parts = {name: int(size) for name, size in _PART.findall(log)} if ran else {}
     return Answer(
-        parts.get(b"head", 0), parts.get(b"tail", 0), lambda size: _forked(lambda: _interpret(data, size), None)
+        parts.get("head", 0), parts.get("tail", 0), lambda size: bool(ask_isolated(_WHEEL, (data, size), _SECONDS)[0])
     )
-
-
-def _interpret(data: bytes, size: int) -> Any:
-    from tflite_micro.python.tflite_micro import runtime
-
-    interpreter = runtime.Interpreter.from_bytes(data, arena_size=size)
-    for index in range(10**6):
-        try:
-            details = interpreter.get_input_details(index)
-        except IndexError:
-            break
-        interpreter.set_input(np.full(details["shape"], value(details["dtype"]), details["dtype"]), index)
-    interpreter.invoke()
-    return interpreter
-
-
-def _forked(act: Callable[[], Any], errors: int | None) -> bool:
-    """Whether `act` ends well in a child; what TFLM prints goes to `errors`, or nowhere."""
-    child = os.fork()
-    if not child:
-        code = 1
-        faulthandler.disable()
-        try:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.dup2(nowhere if errors is None else errors, 2)
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def ask_kit(folder: Path, program: str, data: bytes) -> Answer:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from modelplan.answers.region_layout import Layout, RegionProblem, Stay, free_range
-from modelplan.checking import region_referee as referee
+from modelplan.checking.moves_simulator import simulate
 from modelplan.model import Budget, IntArray, bounds
 from modelplan.planning import allocators
 from modelplan.planning.memories import exact_choice
@@ -105,7 +105,7 @@ class ShortageError(RequestError):
 
 
 def chosen_layout(problem: RegionProblem, choosing: Choosing | None = None) -> Layout:
-    """The layout with one stay for each buffer whose accesses take least time, seen by the referee.
+    """The layout with one stay for each buffer whose accesses take least time, run by the simulator.
 
     `ended` is "optimal" where the time meets the bound. Where the buffers of a region cannot be placed without gaps
     that take them beyond it, the choice is made again: without that set where it is proved that it does not fit, else
@@ -186,9 +186,8 @@ def _layout(state: _Search, choice: IntArray, placed: list[Placed]) -> Layout:
     bound = min(state.bound, cost)
     optimal = cost - bound <= 1e-6 * max(cost, 1e-12)
     method = "exact (HiGHS)" if state.exact else "fast (prices)"
-    layout = Layout(tuple(stays), (), bound, method, "optimal" if optimal else "complete")
-    referee.check_layout(state.problem, layout)
-    return layout
+    simulate(state.problem, Layout(tuple(stays)))
+    return Layout(tuple(stays), (), bound, method, "optimal" if optimal else "complete")
 
 
 def _shortage(problem: RegionProblem, tables: Tables, *, proved: bool) -> str:

@@ -121,9 +121,8 @@ def _planned(
     """The plan of the graph that runs the sequence, replayed."""
     again, origins = repeated(graph, [op for u in sequence for op in units.units[u].ops])
     plan = pipeline.plan(again, replace(options, schedule="file"))
-    height = bounds.height(plan.problem, plan.placement)
-    check_repeated(graph, plan, origins, height)
-    return Repeated(plan, origins, height, units.work_of(sequence), method, bound)
+    check_repeated(graph, plan, origins)
+    return Repeated(plan, origins, bounds.height(plan.problem, plan.placement), units.work_of(sequence), method, bound)
 
 
 def _front(points: Sequence[Repeated]) -> tuple[Repeated, ...]:

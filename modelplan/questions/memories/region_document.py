@@ -1,6 +1,5 @@
-"""A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and refereed."""
+"""A layout for several memories that was written as JSON becomes a `RegionPlan` again, asked anew and replayed."""
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -12,14 +11,12 @@ from modelplan.answers.region_plan import RegionPlan
 from modelplan.planning.memories.asking import owners_of, region_problem
 from modelplan.planning.memories.region_planning import prove
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError
-from modelplan.targets.device import Dma, Region
+from modelplan.targets.device import Region
 
 #: The version that is read.
 SCHEMA = 1
-#: Types of numbers in a document.
-NUMBERS = (int, float)
 
-Record = TypeVar("Record", Region, Dma, Stay, Copy)
+Record = TypeVar("Record", Region, Stay, Copy)
 
 
 def kind_of(text: str) -> str:
@@ -61,14 +58,12 @@ def read(text: str, name: str) -> RegionPlan:
     try:
         plans = tuple(
             saved_plan.read(json.dumps(plan_document), f"{name}: plans[{i}]")
-            for i, plan_document in enumerate(list_of(document, "plans"))
+            for i, plan_document in enumerate(saved_plan.built(list, document.get("plans"), "plans"))
         )
-        rows = enumerate(list_of(document, "regions"))
-        regions = tuple(record_of(Region, region, f"regions[{i}]") for i, region in rows)
-        stays = tuple(record_of(Stay, stay, f"stays[{i}]") for i, stay in enumerate(list_of(document, "stays")))
-        copies = tuple(record_of(Copy, copy, f"copies[{i}]") for i, copy in enumerate(list_of(document, "copies")))
-        settings = {key: typed(document.get(key), kind, key) for key, kind in SETTINGS.items()}
-    except ValueError as problem:
+        regions = records_of(Region, document)
+        stays, copies = records_of(Stay, document), records_of(Copy, document)
+        settings = {key: saved_plan.built(kind, document.get(key), key) for key, kind in SETTINGS.items()}
+    except (ValueError, TypeError) as problem:
         raise ModelError(f"{name}: {problem}") from None
     if not plans or not regions:
         raise ModelError(f"{name}: has no plans or no regions")
@@ -92,58 +87,20 @@ def read(text: str, name: str) -> RegionPlan:
 #: No program that a plan is for has more steps.
 _MOST_STEPS = 1 << 20
 #: What a document says of how the layout was made, with the types of the values.
-SETTINGS: dict[str, tuple[type, ...]] = {
-    "reader": (str,), "macs_per_second": (*NUMBERS, type(None)), "bound": NUMBERS, "method": (str,), "ended": (str,),
-    "both_ends": (bool,), "made_by": (str,),
+SETTINGS: dict[str, Any] = {
+    "reader": str, "macs_per_second": float | None, "bound": float, "method": str, "ended": str, "both_ends": bool,
+    "made_by": str,
 }  # fmt: skip
+#: The lists of records in a document.
+_LISTS = {Region: "regions", Stay: "stays", Copy: "copies"}
 
 
-def list_of(document: Mapping[str, object], key: str) -> list[Any]:
-    """The list under a key.
-
-    Raises:
-        ValueError: there is none.
-    """
-    value = document.get(key)
-    if not isinstance(value, list):
-        raise ValueError(f"{key} is {type(value).__name__}, expected a list")
-    return value
-
-
-def typed(value: object, kinds: tuple[type, ...], where: str) -> Any:
-    """The value, which is of one of the types.
+def records_of(kind: type[Record], document: Mapping[str, object]) -> tuple[Record, ...]:
+    """The records of a kind in a document.
 
     Raises:
-        ValueError: it is not; names the place `where`.
+        ValueError, TypeError: they are no list, or a field is missing or of another type; names the place.
     """
-    if type(value) not in kinds:
-        raise ValueError(f"{where} is {value!r}, expected {' or '.join(kind.__name__ for kind in kinds)}")
-    return value
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,), "int": (int,), "bool": (bool,), "int | None": (int, type(None)), "bool | None": (bool, type(None)),
-    "float": NUMBERS, "float | None": (*NUMBERS, type(None)),
-}  # fmt: skip
-
-
-def record_of(kind: type[Record], value: object, where: str) -> Record:
-    """The record whose fields an object holds; other keys are figures that follow from them.
-
-    Raises:
-        ValueError: a field is missing or of another type; names the place `where`.
-    """
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is {type(value).__name__}, expected an object")
-    facts: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        if field.name not in value:
-            raise ValueError(f"{where} has no {field.name}")
-        entry, words = value[field.name], str(field.type)
-        if words.startswith("tuple"):
-            if not isinstance(entry, list) or not all(isinstance(word, str) for word in entry):
-                raise ValueError(f"{where}.{field.name} is {entry!r}, expected a list of texts")
-            facts[field.name] = tuple(entry)
-        else:
-            facts[field.name] = typed(entry, _KINDS.get(words, (str,)), f"{where}.{field.name}")
-    return kind(**facts)
+    key = _LISTS[kind]
+    rows = enumerate(saved_plan.built(list, document.get(key), key))
+    return tuple(saved_plan.record_of(kind, row, f"{key}[{i}]") for i, row in rows)

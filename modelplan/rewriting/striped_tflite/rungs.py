@@ -20,7 +20,6 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_tflite import placing
 from modelplan.rewriting.striped_tflite.durations import op_time, program_time
 from modelplan.rewriting.striped_tflite.interface import reloaded
-from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
 from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
@@ -257,31 +256,25 @@ class ModelOnTarget:
         stretches: Sequence[StripedStretch] = (),
         packing: GroupPacking | None = None,
     ) -> Rung:
-        """A program packed, unless it is, replayed and written.
+        """A program packed, unless it is, and written.
 
         TFLM places working buffers by itself. Where they end above the packing, or one of several libraries needs more
-        than before, other packings are tried.
-
-        Raises:
-            BrokenPlanError: the plan does not hold; never to be seen.
+        than before, other packings are tried. Of all rungs the verifier proves the one that is chosen.
         """
         effort, seed = self.goal.effort, self.goal.seed
         problem = cache(partial(self.problem_of, program, overlaps))
         packing = packing or self.packed(program, overlaps)
-        rung = self._written(name, program, overlaps, macs, packing)
+        rung = self._written(name, program, macs, packing)
         for other in range(1, _PACKINGS):
             if rung.head < packing.height + planner.ALIGNMENT and not self.raised(rung):
                 break
             changed = pack(problem(), effort.look, seed=seed + other)
-            rung = min(rung, self._written(name, program, overlaps, macs, changed), key=self.preference)
+            rung = min(rung, self._written(name, program, macs, changed), key=self.preference)
         described = tuple(_described(stretch) for stretch in stretches)
         return replace(rung, stretches=described, copied=placing.copied_bytes(program), time=self.slower(program))
 
-    def _written(
-        self, name: str, program: TfliteProgram, overlaps: placing.KernelOverlaps, macs: int, packing: GroupPacking
-    ) -> Rung:
-        """A program with a packing, replayed and written."""
-        replay_steps(program, packing, overlaps)
+    def _written(self, name: str, program: TfliteProgram, macs: int, packing: GroupPacking) -> Rung:
+        """A program with a packing, written."""
         model, values = write_striped(self.data, program)
         file = read_tflite(model, self.name)
         planned = {row.tensor for row in planner.requests(file, self.goal.kernels) if not row.scratch}

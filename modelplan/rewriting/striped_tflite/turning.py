@@ -13,6 +13,7 @@ from math import prod
 
 from modelplan.model import Graph, Kind, Op
 from modelplan.ops import facts
+from modelplan.ops.access.other_extents import groups
 from modelplan.ops.conditions import number, numbers
 from modelplan.rewriting.striped_tflite.layers import taken_places
 from modelplan.rewriting.striped_tflite.steps import JOIN, TfliteProgram, TfliteStep
@@ -305,14 +306,7 @@ def axis_groups(x: Sequence[int], y: Sequence[int]) -> AxisGroups:
     >>> axis_groups((1, 3, 4, 5), (1, 3, 20))
     (((0,), (0,)), ((1,), (1,)), ((2, 3), (2,)))
     """
-    groups, i, j = [], 0, 0
-    while i < len(x) and j < len(y):
-        a, b = i + 1, j + 1
-        while prod(x[i:a]) != prod(y[j:b]) and (a < len(x) or b < len(y)):
-            grows = b == len(y) or (a < len(x) and prod(x[i:a]) < prod(y[j:b]))
-            a, b = a + grows, b + (not grows)
-        if prod(x[i:a]) != prod(y[j:b]):
-            return ()
-        groups.append((tuple(range(i, a)), tuple(range(j, b))))
-        i, j = a, b
-    return tuple(groups) if (i, j) == (len(x), len(y)) else ()
+    if prod(x) != prod(y) or 0 in x:
+        return ()
+    pairs = tuple((tuple(range(a, b)), tuple(range(c, d))) for a, b, c, d in groups(tuple(x), tuple(y)))
+    return pairs if all(before and behind for before, behind in pairs) else ()

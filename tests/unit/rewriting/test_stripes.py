@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from program_replay import replay_steps
 from row_windows import input_window
 
 from modelplan.model import Graph, Kind, Op, Tensor, bounds
@@ -15,7 +16,6 @@ from modelplan.primitives.errors import BrokenPlanError
 from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
-from modelplan.rewriting.striped_tflite.replaying import replay_steps
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, block_runs
 from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.carried_rows import carried_rows
