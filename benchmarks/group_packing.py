@@ -23,8 +23,7 @@ from modelplan.outputs.exchange import buffers_csv
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite import rungs, stripe_search
 from modelplan.rewriting.stripes import group_packing
-from modelplan.rewriting.stripes.byte_lives import LiveBytes
-from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, LiveBytes, group_problem
 
 #: Models of the corpus, and what is asked for: the least on 32 bits with CMSIS-NN.
 ASKED = FitRequest("", abi="32", kernels="cmsis-dsp")

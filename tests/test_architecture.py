@@ -280,7 +280,7 @@ def test_no_function_bears_the_name_of_a_module() -> None:
 
 #: Files of one name on purpose: twins of two formats or runtimes, the verifier's facts and the planner's, a command.
 TWINS = {
-    "channel_blocks", "cmsis_nn", "elementwise", "esp_nn", "greedy", "interface", "interpreter_process", "ladder",
+    "cmsis_nn", "elementwise", "esp_nn", "greedy", "interface", "interpreter_process", "ladder",
     "layers", "measuring", "moving", "onnx", "reading", "report", "safe_overlap", "tflite", "writing",
 }  # fmt: skip
 

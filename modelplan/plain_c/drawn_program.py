@@ -10,7 +10,7 @@ from modelplan.model import Kind, Placement, Problem
 from modelplan.model.c_program import CProgram, KernelCall, RowsArrival, RowsRead, Step
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.spare_memory import bytes_read, bytes_written
-from modelplan.rewriting.stripes.byte_lives import MemoryAccess, byte_lives
+from modelplan.rewriting.stripes.group_packing import MemoryAccess, byte_lives
 
 
 def drawing_of(program: CProgram, rows: RowGraph, title: str) -> Drawing:

@@ -16,13 +16,12 @@ from modelplan.plain_c import C_RUNGS, TIME_PER_RAM
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.instruction_counts import are_counted, expected_instructions
 from modelplan.plain_c.kernel_records import COperator
-from modelplan.plain_c.rows.branches import branch_by_branch
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.repeating import repeated_rows
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.spare_memory import with_spare_scratch
 from modelplan.plain_c.rows.stage_plan import StagedGraph
-from modelplan.plain_c.rows.stage_search import StageSearch
+from modelplan.plain_c.rows.stage_search import StageSearch, branch_by_branch
 from modelplan.plain_c.rows.tile_search import TileSearch
 from modelplan.plain_c.writing.c_source import CFiles, CNames, c_files, c_sizes
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError

@@ -15,12 +15,12 @@ from modelplan.checking.verifier.rewrites.reading import read_source
 from modelplan.model.c_program import CProgram, PlanChoices
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import COperator
-from modelplan.plain_c.rows.branches import can_run_in, rows_in_order
 from modelplan.plain_c.rows.placing_rows import chosen_program
 from modelplan.plain_c.rows.repeating import possible_repeats, with_repeats
 from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
 from modelplan.plain_c.rows.spare_memory import with_scratch_at
 from modelplan.plain_c.rows.stage_plan import StagedGraph
+from modelplan.plain_c.rows.stage_search import can_run_in, rows_in_order
 from modelplan.plain_c.rows.tile_search import chains_between
 from modelplan.plain_c.writing.c_source import CNames, c_files
 from modelplan.plain_c.writing.c_text import comment

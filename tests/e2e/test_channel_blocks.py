@@ -15,11 +15,10 @@ from shares import sample
 from modelplan.formats import load_model
 from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.rewriting.striped_onnx import ladder
-from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
 from modelplan.rewriting.striped_onnx.ladder import OnnxGoal, OnnxLadder, OnnxRung
 from modelplan.rewriting.striped_onnx.output_differences import first_difference
 from modelplan.rewriting.striped_onnx.unrolled_nodes import striped_onnx_program
-from modelplan.rewriting.striped_onnx.writing import parsed, reading_of, write_striped_onnx
+from modelplan.rewriting.striped_onnx.writing import chains_in_blocks, parsed, reading_of, write_striped_onnx
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import RecomputedHalo
 from modelplan.runtimes.ort.measuring import SessionSettings, blocked_values, measure

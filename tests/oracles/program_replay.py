@@ -17,8 +17,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     is_followed,
     joins_in_place,
 )
-from modelplan.rewriting.stripes.byte_lives import MemoryAccess
-from modelplan.rewriting.stripes.group_packing import GroupPacking
+from modelplan.rewriting.stripes.group_packing import GroupPacking, MemoryAccess
 
 
 def replay_steps(program: TfliteProgram, packing: GroupPacking, overlaps: KernelOverlaps) -> None:

@@ -20,8 +20,7 @@ from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.parted_plans import PlanParts
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.steps import count_executed
-from modelplan.rewriting.stripes.byte_lives import LiveBytes
-from modelplan.rewriting.stripes.group_packing import group_problem
+from modelplan.rewriting.stripes.group_packing import LiveBytes, group_problem
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import StripedStretch
 

@@ -21,13 +21,12 @@ from modelplan.formats import load_model
 from modelplan.model.c_program import CProgram, StageChoice, TileChain
 from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import COperator
-from modelplan.plain_c.rows.branches import can_run_in, rows_in_order
 from modelplan.plain_c.rows.placing_rows import placed_program
 from modelplan.plain_c.rows.repeating import possible_repeats, with_repeats
 from modelplan.plain_c.rows.row_graph import RowGraph, with_chains
 from modelplan.plain_c.rows.spare_memory import with_spare_scratch
 from modelplan.plain_c.rows.stage_plan import StagedGraph
-from modelplan.plain_c.rows.stage_search import StageSearch
+from modelplan.plain_c.rows.stage_search import StageSearch, can_run_in, rows_in_order
 from modelplan.plain_c.rows.tile_search import chains_between
 from modelplan.plain_c.stated_plan import stated_verdict
 from modelplan.plain_c.writing.c_self_test import c_self_test, expected_c_runs

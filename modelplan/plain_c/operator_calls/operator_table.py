@@ -37,7 +37,6 @@ from modelplan.plain_c.operator_calls.floating import (
     float_transposed,
 )
 from modelplan.plain_c.operator_calls.function_tables import UNARY
-from modelplan.plain_c.operator_calls.matrices import batch_product
 from modelplan.plain_c.operator_calls.moving import by_batches, moved, pad, view
 from modelplan.plain_c.operator_calls.picking import embedded, filled, gather, gather_slices, shape_of, updated
 from modelplan.plain_c.operator_calls.reading import NetworkReader, OperatorReader, reader_of
@@ -53,6 +52,7 @@ from modelplan.plain_c.operator_calls.resampling import (
 )
 from modelplan.plain_c.operator_calls.variables import assign_variable, float_svdf, nothing, read_variable, svdf
 from modelplan.plain_c.operator_calls.windowed import (
+    batch_product,
     convolution,
     depthwise_convolution,
     fully_connected,

@@ -17,7 +17,7 @@ from modelplan.questions.c_fitting import CForm, planned_c, rows_of_c
 from modelplan.questions.explaining.plain_c import c_command, c_kernels
 from modelplan.questions.explaining.ranking import advice, ranked
 from modelplan.questions.explaining.subjects import Measure, subject_of
-from modelplan.rewriting.striped_tflite.unplannable import why_unplannable
+from modelplan.rewriting.striped_tflite.rungs import why_unplannable
 from modelplan.runtimes.c import C
 from modelplan.runtimes.tflm.file import read_tflite
 

@@ -14,10 +14,9 @@ from modelplan.planning.session_nodes import depth_first
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
 from modelplan.rewriting.striped_onnx.layers import REPEATING, Reading, stretch_layers, summed_block
-from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer
 from modelplan.rewriting.stripes.stretches import KeptHalo, StripedStretch, UnrolledLayers, UnrolledStripes
-from modelplan.rewriting.stripes.stripe_program import AddedValue, HeldRows, StripedProgram, StripedStep
+from modelplan.rewriting.stripes.stripe_program import AddedValue, HeldRows, StripedProgram, StripedStep, StripeLowering
 from modelplan.runtimes.ort import ORT
 
 

@@ -19,9 +19,7 @@ from modelplan.model import Graph, Kind
 from modelplan.ops import facts
 from modelplan.ops.conditions import numbers
 from modelplan.primitives.errors import ModelError
-from modelplan.rewriting.striped_onnx.channel_blocks import chains_in_blocks
-from modelplan.rewriting.striped_onnx.layers import SLICE_OPERANDS, Reading
-from modelplan.rewriting.striped_onnx.paddings import PAD_OPERANDS, is_valid, margins
+from modelplan.rewriting.striped_onnx.layers import PAD_OPERANDS, SLICE_OPERANDS, Reading, is_valid, margins
 from modelplan.rewriting.striped_onnx.unrolled_nodes import OnnxProgram, OnnxStep, free_name
 
 if TYPE_CHECKING:
@@ -370,3 +368,45 @@ def node_reads(node: NodeProto) -> list[str]:
         for part in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
             reads += [name for inner in part.node for name in node_reads(inner)]
     return reads
+
+
+#: Operators whose kernels for blocks give other last places, beside those that need a condition.
+_MEANS = frozenset({"AveragePool", "GlobalAveragePool"})
+_ENLARGING = frozenset({"Resize", "Upsample"})
+#: What a convolution adds to its result by itself.
+_SUMS = frozenset({"Add", "Sum"})
+
+
+def chains_in_blocks(graph: Graph, blocked: Mapping[str, str]) -> dict[int, frozenset[int]]:
+    """For the result of each such operator the values that have to be in blocks: itself, back to the convolutions.
+
+    `blocked` are the values that a session computes in blocks of channels, with the operator of each.
+    """
+    results = (op.outputs[0] for op in graph.ops if op.writes)
+    return {t: _chain(graph, t) for t in results if _needs_blocks(graph, t, blocked)}
+
+
+def _chain(graph: Graph, t: int) -> frozenset[int]:
+    chain: set[int] = set()
+    pending = [t]
+    while pending:
+        value = pending.pop()
+        if value in chain or graph.producers[value] < 0:
+            continue
+        chain.add(value)
+        op = graph.ops[graph.producers[value]]
+        if op.kind != "Conv":
+            pending += op.reads
+    return frozenset(chain)
+
+
+def _needs_blocks(graph: Graph, t: int, blocked: Mapping[str, str]) -> bool:
+    """Whether a kernel for blocks computes the value, and another one would where operands are not in blocks."""
+    op = graph.ops[graph.producers[t]]
+    if op.kind in _SUMS:
+        return any(blocked.get(graph.tensors[u].name) == "Conv+" for u in op.reads)
+    if graph.tensors[t].name not in blocked:
+        return False
+    if op.kind == "BatchNormalization":  # behind a convolution it is folded into that one
+        return all(graph.ops[graph.producers[u]].kind != "Conv" for u in op.reads if graph.producers[u] >= 0)
+    return op.kind in _MEANS or (op.kind in _ENLARGING and op.attribute("mode", "nearest") == "linear")

@@ -35,12 +35,11 @@ from modelplan.rewriting.striped_tflite.interface import (
 )
 from modelplan.rewriting.striped_tflite.joining import with_joins
 from modelplan.rewriting.striped_tflite.renaming import with_fewer_renames
-from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung
+from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung, why_unplannable
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
-from modelplan.rewriting.striped_tflite.unplannable import why_unplannable
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import GroupPacking
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt

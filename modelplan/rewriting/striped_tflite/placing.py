@@ -25,8 +25,7 @@ from modelplan.rewriting.striped_tflite.steps import (
     step_graph,
     step_op,
 )
-from modelplan.rewriting.stripes.byte_lives import LiveBytes, byte_lives
-from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, group_problem
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, LiveBytes, byte_lives, group_problem
 
 
 class KernelOverlap(NamedTuple):

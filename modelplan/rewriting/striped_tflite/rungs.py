@@ -37,7 +37,7 @@ from modelplan.rewriting.stripes.stretches import (
 from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.abi import find_abis, layout
 from modelplan.runtimes.tflm.arena import each_arena, largest_arena
-from modelplan.runtimes.tflm.file import read_tflite
+from modelplan.runtimes.tflm.file import FileModel, read_tflite
 from modelplan.runtimes.tflm.history import Need, needs_of, operator_since
 from modelplan.runtimes.tflm.kernels import is_group
 from modelplan.runtimes.tflm.metadata import write_made_for, write_plan
@@ -326,3 +326,21 @@ def _described(stretch: StripedStretch) -> str:
         pace = " from the last to the first"
     padded = f"{len(stretch.pad)} padded" + " once" * (stretch.pad_early and bool(stretch.pad))
     return f"{labels}: {stretch.stripes} stripes of {along}{pace}, {along} that two stripes need are {keep}, {padded}"
+
+
+def why_unplannable(file: FileModel, graph: Graph) -> str:
+    """Why the file's memory cannot be planned by `fit`, empty where it can."""
+    called = [op for subgraph in file.subgraphs for op in subgraph.ops if op.calls]
+    if any(op.kind != "CALL_ONCE" for op in called) or len(file.subgraphs) != 1 + len(called):
+        callers = (f"op {i} {op.kind}" for i, op in enumerate(file.subgraphs[0].ops) if op.calls)
+        listed = ", ".join(callers) or "no operator of the main graph"
+        return (
+            f"it has {len(file.subgraphs)} subgraphs ({listed} runs others), and these plans are for one alone;"
+            " `modelplan fit --only plan` plans such files without stripes"
+        )
+    if file.compressed:
+        return "its weights are compressed by metadata"
+    if len(file.subgraphs[0].ops) != len(graph.ops):
+        return "its graph has other operators than the file"
+    strange = sorted({op.kind for op in file.subgraphs[0].ops if op.kind == "ethos-u"})
+    return f"it holds {', '.join(strange)}" if strange else ""

@@ -18,7 +18,7 @@ from modelplan.model import Value as Attribute
 from modelplan.ops.op_facts import TFLITE_RESHAPES
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.number_types import nbytes
-from modelplan.rewriting.stripes.byte_lives import MemoryAccess
+from modelplan.rewriting.stripes.group_packing import MemoryAccess
 from modelplan.rewriting.stripes.stripe_program import AddedValue, StripedProgram, StripedStep
 
 #: The operator that puts rows together, others that put their operands one behind the other, and the most operands of

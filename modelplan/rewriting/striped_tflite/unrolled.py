@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from modelplan.model import Op
 from modelplan.rewriting.striped_tflite.layers import STEERED, steering_operands
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED, GroupOffset, TfliteProgram, TfliteStep, joined
-from modelplan.rewriting.stripes.lowering import StripeLowering
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, InputWindow, Layer, rows_of_window
 from modelplan.rewriting.stripes.stretches import HaloStripes, KeptHalo, UnrolledLayers
-from modelplan.rewriting.stripes.stripe_program import AddedValue, HeldRows
+from modelplan.rewriting.stripes.stripe_program import AddedValue, HeldRows, StripeLowering
 
 
 def append_stripes(program: TfliteProgram, base: UnrolledLayers) -> None:

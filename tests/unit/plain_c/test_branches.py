@@ -19,7 +19,7 @@ from modelplan import FitCRequest, fit_c
 from modelplan.formats import load_model
 from modelplan.plain_c import ladder
 from modelplan.plain_c.c_model import CModel
-from modelplan.plain_c.rows.branches import branch_by_branch, can_run_in
+from modelplan.plain_c.rows.stage_search import branch_by_branch, can_run_in
 from modelplan.plain_c.stated_plan import stated_program, stated_verdict
 from modelplan.runtimes.tflm.file import load_tflite
 

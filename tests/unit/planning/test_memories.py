@@ -34,8 +34,7 @@ from modelplan.planning.memories import exact_choice, pricing
 from modelplan.planning.memories.asking import region_problem
 from modelplan.planning.memories.choice_tables import tables_of
 from modelplan.planning.memories.memory_choice import Choosing, Method, ShortageError, chosen_layout
-from modelplan.planning.memories.neighbourhoods import chosen_in_parts
-from modelplan.planning.memories.pricing import priced_choice
+from modelplan.planning.memories.pricing import chosen_in_parts, priced_choice
 from modelplan.planning.memories.region_planning import plan_regions, prove, with_arenas
 from modelplan.primitives import highs
 from modelplan.primitives.errors import BrokenPlanError, ModelError, RequestError

@@ -17,9 +17,15 @@ from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram, block_runs
-from modelplan.rewriting.stripes.byte_lives import LiveBytes, MemoryAccess, byte_lives
 from modelplan.rewriting.stripes.carried_rows import carried_rows
-from modelplan.rewriting.stripes.group_packing import GroupPacking, group_problem, pack
+from modelplan.rewriting.stripes.group_packing import (
+    GroupPacking,
+    LiveBytes,
+    MemoryAccess,
+    byte_lives,
+    group_problem,
+    pack,
+)
 from modelplan.rewriting.stripes.loop_rows import loop_rows, tiling
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError, Layer, rows_of_window
 from modelplan.rewriting.stripes.stretches import (
