@@ -1,4 +1,4 @@
-"""Convolutions, products with a matrix, and pools as calls of C kernels."""
+"""Convolutions, products of matrices, and pools as calls of C kernels."""
 
 from math import prod
 from typing import Any
