@@ -59,6 +59,10 @@ class NetworkBuilder:
         self.tensors.append(FileTensor(free, _CODES[dtype], shape, nbytes(dtype, shape), constant, False, coded, place))
         return number
 
+    def dtype(self, tensor: int) -> str:
+        """The type of a tensor's elements."""
+        return DTYPES[self.tensors[tensor].type]
+
     def op(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
         """An operator with its options."""
         self.ops.append(FileOp(kind, tuple(inputs), tuple(outputs), options=StatedOptions(options)))
