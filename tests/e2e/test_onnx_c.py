@@ -227,13 +227,15 @@ def test_codes_at_the_ends_may_have_no_sign(seed: int, bare: bool, tmp_path: Pat
     path, _ = drawn("convolution", seed, tmp_path, coded=True)
     if bare:
         take_conversions_of_ends_out(path)
-    zeros: dict[str, list[int]] = {}
+    graph = onnx.load(path).graph
+    zeros, names = dict[str, list[int]](), [end.name for end in (*graph.input, *graph.output)]
     for options in ((), ("--layout", "nhwc"), ("--input", "rows", "--layout", "nhwc")):
         for interface, dtype in (("as-is", "uint8" if bare else "float32"), ("int8", "int8"), ("uint8", "uint8")):
             test = tmp_path / "test.c"
             source = _written(path, tmp_path, "--interface", interface, "--self-test", str(test), *options)
             header = source.with_suffix(".h").read_text()
-            assert len(re.findall(rf"\] {dtype} \*/", header)) == 2
+            given = re.findall(rf"/\* \d+ (\S+) \[.*\] {dtype} \*/", header)
+            assert given == names if bare else len(given) == 2
             zeros[dtype] = [int(z) for z in re.findall(r"_ZERO_POINT \((-?\d+)\)", header)]
             assert len(zeros[dtype]) == 2 * (dtype != "float32")
             done = execute_network(str(path), stated_request(source.read_text()), source)

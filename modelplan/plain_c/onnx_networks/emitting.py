@@ -289,6 +289,7 @@ class Emitter:
         cell, scales = self.built.tensors[tensor], self.built.scales[tensor]
         own = replace(scales, zero=scales.zero + UNSIGNED)
         end = self.built.tensor(cell.name, cell.shape, "uint8", own)
+        self.built.exchange_names(end, tensor)
         self.signed[end] = tensor
         pair = [end], [tensor]
         self.built.op("QUANTIZE", *(pair if fed else pair[::-1]))
