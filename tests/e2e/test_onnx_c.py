@@ -7,19 +7,21 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from onnx_c_nodes import CODED, DRAWS, compare, compare_many, quantised
+from onnx_c_nodes import CODED, DRAWS, compare, compare_many, drawn, quantised, take_conversions_of_ends_out
 from shares import share
 from standalone_c import data_to_relocate
 
 from modelplan import FitCRequest, fit_c
-from modelplan.checking.verifier.c_execution import execute_network
+from modelplan.checking.verifier.c_execution import execute_network, passes_self_test
 from modelplan.checking.verifier.session_outputs import in_floats
 from modelplan.checking.verifier.verdicts import Executed
 from modelplan.cli import main
@@ -218,6 +220,88 @@ def test_a_quantised_model_compiles_with_codes_at_its_ends(name: str, options: t
         assert done.details.startswith("outputs of 6 runs are equal")
 
 
+@pytest.mark.parametrize("seed", [0, 6], ids=["QOperator", "QDQ"])
+@pytest.mark.parametrize("bare", [False, True], ids=["converted", "codes"])
+def test_codes_at_the_ends_may_have_no_sign(seed: int, bare: bool, tmp_path: Path) -> None:
+    """Of a model whose codes have none, as it is or made to begin and end with them."""
+    path, _ = drawn("convolution", seed, tmp_path, coded=True)
+    if bare:
+        take_conversions_of_ends_out(path)
+    graph = onnx.load(path).graph
+    zeros, names = dict[str, list[int]](), [end.name for end in (*graph.input, *graph.output)]
+    for options in ((), ("--layout", "nhwc"), ("--input", "rows", "--layout", "nhwc")):
+        for interface, dtype in (("as-is", "uint8" if bare else "float32"), ("int8", "int8"), ("uint8", "uint8")):
+            test = tmp_path / "test.c"
+            source = _written(path, tmp_path, "--interface", interface, "--self-test", str(test), *options)
+            header = source.with_suffix(".h").read_text()
+            given = re.findall(rf"/\* \d+ (\S+) \[.*\] {dtype} \*/", header)
+            assert given == names if bare else len(given) == 2
+            zeros[dtype] = [int(z) for z in re.findall(r"_ZERO_POINT \((-?\d+)\)", header)]
+            assert len(zeros[dtype]) == 2 * (dtype != "float32")
+            done = execute_network(str(path), stated_request(source.read_text()), source)
+            assert done.details.startswith("outputs of 6 runs are equal")
+            assert passes_self_test(test.read_text(), header, "net.h")
+        assert zeros["uint8"] == [zero + 128 for zero in zeros["int8"]]
+
+
+def _of_codes(nodes: Sequence[onnx.NodeProto], path: Path, results: Sequence[str] = ("y",)) -> Path:
+    """A model of one map of uint8 whose other results are floats, for nodes that read some scales and zero points."""
+    tables: dict[str, Any] = {
+        "s": np.float32(0.02),
+        "z": np.uint8(100),
+        "u": np.float32(0.05),
+        "v": np.uint8(7),
+        "w": np.uint8(3),
+    }
+    tables |= {"p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "e": np.array([1, 3, 12, 14])}
+    ends = [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, [1, 3, 6, 7])]
+    made = [helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in results]
+    constants = [numpy_helper.from_array(np.asarray(v), n) for n, v in tables.items()]
+    graph = helper.make_graph(list(nodes), "codes", ends, made, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (("Transpose x", "t", {"perm": [0, 2, 3, 1]}), ("DequantizeLinear t s z", "d", {}), ("Tanh d", "r", {}),
+         ("QuantizeLinear r u v", "q", {}), ("MaxPool q", "m", {"kernel_shape": [2, 2]}),
+         ("Concat m m", "y", {"axis": 1})),
+        (("MaxPool x", "y", {"kernel_shape": [2, 2]}),),
+        (("Pad x p z", "t", {}), ("DequantizeLinear t s z", "y", {})),
+        (("DequantizeLinear x s z", "d", {}), ("Relu d", "r", {}), ("QuantizeLinear r u", "y", {})),
+        (("Identity x", "y", {}), ("DequantizeLinear x s z", "other", {})),
+    ],
+    ids=["moved", "no scale", "padded", "no zero point", "handed on"],
+)  # fmt: skip
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_codes_without_a_sign_are_moved_as_they_are(layout: str, nodes: Any, tmp_path: Path) -> None:
+    built = [helper.make_node(words.split()[0], words.split()[1:], [name], **more) for words, name, more in nodes]
+    path = _of_codes(built, tmp_path / "codes.onnx", [n for _, n, _ in nodes if n in ("y", "other")])
+    source = _written(path, tmp_path, "--layout", layout)
+    done = execute_network(str(path), stated_request(source.read_text()), source)
+    assert done.details.startswith("outputs of 6 runs are equal")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        (("DequantizeLinear x s z d", "DequantizeLinear x u v f", "Add d f y"), "by another scale than"),
+        (("Max x x y",), "Max: codes of 8 bits as whole numbers"),
+        (("Pad x p w t", "DequantizeLinear t s z y"), "padded by another number than 0"),
+    ],
+)
+def test_codes_that_no_kernel_takes_are_refused_by_name(
+    nodes: Sequence[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = [helper.make_node(kind, ins, [out]) for kind, *ins, out in map(str.split, nodes)]
+    path = _of_codes(built, tmp_path / "codes.onnx")
+    assert main(["fit", str(path), "--runtime", "c", "-o", str(tmp_path / "net.c")]) == 1
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "shapes", [((1, 16, 64, 64),) * 2, ((1, 16, 64, 64), (16, 1, 1)), ((16, 1, 1), (1, 16, 64, 64))]
 )
@@ -332,7 +416,7 @@ def test_a_changed_table_is_told(tmp_path: Path) -> None:
         (("--kernels", "cmsis-nn"), "is for codes of 8 bits, of which it has none"),
         (("--rounding", "library"), "is for --kernels of a library"),
         (("--interface", "int8", "--self-test", "test.c"), "no conversion of 'input'"),
-        (("--interface", "uint8"), "as-is and int8"),
+        (("--interface", "uint8"), "no conversion of 'input'"),
         (("--interface", "int8"), "no conversion of 'input'"),
     ],
 )

@@ -19,6 +19,8 @@ from modelplan.runtimes.tflm.file import FileOp
 from modelplan.runtimes.tflm.stated_network import StatedNetwork
 
 LEVEL = "network beside the file"
+#: Types of codes, whose numbers are the same with a sign and without.
+_CODES = ("int8", "uint8")
 _COMPARED = {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "SELECT_V2", "PRELU"}
 Rule = Callable[["_Replay", FileOp, list[Numbers]], Numbers]
 
@@ -86,8 +88,9 @@ def _stored(network: StatedNetwork, tensor: int, name: str, values: Numbers) -> 
     """What is fed to an input; codes where the network's ends are codes."""
     values, scales = _placed(network, tensor, name, values), network.scales.get(tensor)
     floats = not np.all((values & np.uint64(0xFFFF)) == np.uint64(0xA53D))
-    if scales and floats and DTYPES[network.subgraphs[0].tensors[tensor].type] == "int8":
-        values = f.quantised(values, scales.scale, scales.zero)
+    replay = _Replay(network)
+    if scales and floats and replay.dtype(tensor) in _CODES:
+        values = f.quantised(values, scales.scale, replay.zero(tensor))
     return values
 
 
@@ -111,8 +114,14 @@ class _Replay:
         return np.frombuffer(self.network.data[at : at + length], self.dtype(tensor)).reshape(cell.shape)
 
     def zero(self, tensor: int) -> int:
+        """The zero point of a tensor's codes; those without a sign are moved."""
         scales = self.network.scales[tensor]
         return scales.zero - (128 if self.dtype(tensor) == "uint8" else 0)
+
+    def _meaning(self, tensor: int) -> tuple[float, int] | None:
+        """Scale and zero point of codes, with or without a sign."""
+        scales = self.network.scales.get(tensor)
+        return (scales.scale, self.zero(tensor)) if scales and self.dtype(tensor) in _CODES else None
 
     def plain(self, tensor: int) -> Numbers:
         """Codes or numbers as they lie there."""
@@ -123,7 +132,7 @@ class _Replay:
     def number(self, tensor: int) -> Numbers:
         """What the values of a tensor stand for; sums of codes in 16 bits stand there as numbers."""
         values = self.plain(tensor)
-        if tensor in self.network.scales and self.dtype(tensor) in ("int8", "uint8"):
+        if tensor in self.network.scales and self.dtype(tensor) in _CODES:
             return f.dequantised(values, self.network.scales[tensor].scale, self.zero(tensor))
         return values
 
@@ -132,7 +141,10 @@ class _Replay:
         if op.kind in _MOVES:
             self.values[result] = _MOVES[op.kind](self, op, [self.plain(op.inputs[0])])
             return
-        if op.kind == "MAX_POOL_2D" and self.dtype(result) == "int8":
+        if op.kind == "QUANTIZE" and self._meaning(op.inputs[0]) == self._meaning(result):
+            self.values[result] = self.plain(op.inputs[0])
+            return
+        if op.kind == "MAX_POOL_2D" and self.dtype(result) in _CODES:
             self.values[result] = f.marked(_pool(self, op, [self.plain(op.inputs[0])]))
             return
         if self.dtype(result) == "int16":
@@ -154,9 +166,9 @@ class _Replay:
             if computed.size == self.tensors[result].elements
             else np.array(np.broadcast_to(computed, shape))
         )
-        if self.dtype(result) == "int8":
+        if self.dtype(result) in _CODES:
             scale = self.network.scales[result].scale
-            computed = f.quantised(f.limited(computed, (least, most)), scale, self.network.scales[result].zero)
+            computed = f.quantised(f.limited(computed, (least, most)), scale, self.zero(result))
         elif (least, most) != f.UNLIMITED:
             self.limits[result] = least, most
         self.values[result] = computed

@@ -120,7 +120,7 @@ def _signed(codes: Any) -> Any:
 class OnnxFormulas:
     """The numbers that are drawn for inputs and those of outputs, by name; all `values`, and the `nodes` of results.
 
-    Outputs of type int8, `codes`, are compared as they are.
+    Outputs that are codes of 8 bits are compared as they are.
     """
 
     inputs: Mapping[str, Numbers]
@@ -152,9 +152,9 @@ def onnx_formulas(path: str, asked: Mapping[str, Any]) -> OnnxFormulas:
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     values: dict[str, Value] = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     feeds: dict[str, Numbers] = {}
+    codes = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
     for position, end in enumerate(i for i in model.graph.input if i.name not in values):
-        codes = end.type.tensor_type.elem_type in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
-        feeds[end.name] = f.drawn(_extents(end, asked), position, codes=codes)
+        feeds[end.name] = f.drawn(_extents(end, asked), position, codes=end.type.tensor_type.elem_type in codes)
         values[end.name] = Formula(feeds[end.name])
     replay = _Replay(values, opset)
     readers = [name for node in model.graph.node for name in {*node.input}] + [o.name for o in model.graph.output]
@@ -162,7 +162,7 @@ def onnx_formulas(path: str, asked: Mapping[str, Any]) -> OnnxFormulas:
         replay.run(node, alone=readers.count(node.input[0]) == 1 if node.input else False)
     outputs = {o.name: replay.formula(o.name).numbers for o in model.graph.output}
     nodes = {name: f"{node.op_type} {node.name!r}" for node in model.graph.node for name in node.output}
-    coded = frozenset(o.name for o in model.graph.output if o.type.tensor_type.elem_type == onnx.TensorProto.INT8)
+    coded = frozenset(o.name for o in model.graph.output if o.type.tensor_type.elem_type in codes)
     return OnnxFormulas(feeds, outputs, replay.values, nodes, coded)
 
 
@@ -531,7 +531,7 @@ def _padded(call: _Call) -> Formula:
         widths[axis] = pads[k], pads[len(axes) + k]
     if call.option("mode", "constant") != "constant":
         return Formula(np.pad(x, widths, mode="reflect"))
-    value = call.known(2).ravel() if call.has(2) and call.known(2).size else [call.option("value", 0.0)]
+    value = _signed(call.known(2)).ravel() if call.has(2) and call.known(2).size else [call.option("value", 0.0)]
     return Formula(np.pad(x, widths, constant_values=f.number(value[0])))
 
 

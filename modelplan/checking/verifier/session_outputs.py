@@ -31,6 +31,9 @@ _NAMES = {
     "tensor(int64)": np.int64, "tensor(bool)": np.bool_,
 }  # fmt: skip
 
+#: Types of codes.
+_CODES = (np.int8, np.uint8)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SessionRun:
@@ -98,7 +101,7 @@ def session_runs(
     if coded and not _multiplies_exactly():
         raise Skipped("this machine's kernels for codes saturate between products, so that they give other results")
     if codes:
-        _take_conversions_out(model)
+        take_conversions_out(model)
     try:
         sessions = _sessions(model.SerializeToString() if codes else path)
         fed = _stated(sessions[0], asked, feeds) if feeds else _drawn(sessions[0], asked, seed, count)
@@ -139,7 +142,7 @@ def _before_bounds(model: Any) -> list[str]:
     return names
 
 
-def _take_conversions_out(model: Any) -> None:
+def take_conversions_out(model: Any) -> None:
     """Makes a model take and give codes where it converts floats at its ends.
 
     Raises:
@@ -211,12 +214,12 @@ def _stated(session: Any, asked: Mapping[str, Any], feeds: Sequence[Sequence[byt
     for run in feeds:
         fed: dict[str, Array] = {}
         for end, content in zip(session.get_inputs(), run, strict=True):
-            values: Array = np.frombuffer(content, _NAMES[end.type])
+            values: Array = np.frombuffer(content, _in_source(_NAMES[end.type], asked))
             if end.name in last:
                 n, channels, *others = shapes[end.name]
                 places = values.reshape(n, *others, channels)
                 values = np.ascontiguousarray(places.transpose(0, places.ndim - 1, *range(1, places.ndim - 1)))
-            fed[end.name] = values.reshape(shapes[end.name])
+            fed[end.name] = _of_type(values, _NAMES[end.type]).reshape(shapes[end.name])
         yield fed
 
 
@@ -229,12 +232,15 @@ def _runs(
     coded: bool,
 ) -> Iterator[SessionRun]:
     last, names = set(asked.get("last", ())), [o.name for o in sessions[0].get_outputs()]
+
+    def in_source(values: Array, name: str) -> Array:
+        return _ordered(_of_type(values, _in_source(values.dtype, asked)), last=name in last)
+
     for feeds in inputs:
         optimised, plain = ([np.asarray(y) for y in session.run(None, feeds)] for session in sessions)
-        fed = [_ordered(feeds[i.name], last=i.name in last).tobytes() for i in sessions[0].get_inputs()]
+        fed = [in_source(feeds[i.name], i.name).tobytes() for i in sessions[0].get_inputs()]
         first, second = (
-            [_ordered(y, last=name in last) for name, y in zip(names, outputs, strict=False)]
-            for outputs in (optimised, plain)
+            [in_source(y, name) for name, y in zip(names, outputs, strict=False)] for outputs in (optimised, plain)
         )
         sizes = {o.name: float(np.abs(y).max(initial=0)) for o, y in zip(sessions[1].get_outputs(), plain, strict=True)}
         largest = tuple(max(sizes[name], sizes[source]) for name, source in zip(names, before, strict=True))
@@ -258,6 +264,17 @@ def _ordered(values: Array, *, last: bool) -> Array:
     """A map with its channels last where the source has it so."""
     order = (0, *range(2, values.ndim), 1)
     return np.ascontiguousarray(values.transpose(order) if last else values)
+
+
+def _in_source(dtype: Any, asked: Mapping[str, Any]) -> Any:
+    """The type that values of a session have in the source: another one only of codes."""
+    interface = asked.get("interface", "as-is")
+    return np.dtype(interface) if interface != "as-is" and dtype in _CODES else dtype
+
+
+def _of_type(values: Array, dtype: Any) -> Array:
+    """Values, or where they are codes of another type those that stand for the same numbers."""
+    return values if values.dtype == dtype else (values.view(np.uint8) ^ np.uint8(128)).view(dtype)
 
 
 def _multiplies_exactly() -> bool:

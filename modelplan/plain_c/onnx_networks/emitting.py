@@ -20,7 +20,7 @@ from modelplan.primitives.lazy_records import dataclass
 from modelplan.runtimes.tflm.stated_network import CodeScales
 
 #: What is added to the file's codes of 8 bits without a sign.
-_UNSIGNED = 128
+UNSIGNED = 128
 Limits = tuple[float, float]
 UNLIMITED: Limits = (-math.inf, math.inf)
 
@@ -118,6 +118,8 @@ class Emitter:
     constant_codes: dict[str, ConstantCodes] = field(default_factory=dict)
     #: Nodes that another one does too, by the first of their results.
     absorbed: set[str] = field(default_factory=set)
+    #: Of ends that are codes without a sign, the same codes with one, in the same order.
+    signed: dict[int, int] = field(default_factory=dict)
     _others: dict[tuple[str, bool], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -132,6 +134,10 @@ class Emitter:
         """The extents of a value in the model."""
         require(name in self.model.types, f"the extents of {name!r} are not known")
         return self.model.types[name][0]
+
+    def dtype(self, name: str) -> str:
+        """The type of a value in the model, where it is known."""
+        return self.model.types.get(name, ((), ""))[1]
 
     def constant(self, name: str) -> Array | None:
         """What is known of a value before the network runs; of codes the numbers for which they stand."""
@@ -166,12 +172,14 @@ class Emitter:
         dtype = str(zero.dtype) if zero is not None else "uint8"
         if zero is None and node.text("output_dtype", "0") not in ("0", "2"):
             raise RefusedNodeError("codes of a type that its attribute names")
+        stated = zero is not None or node.kind == "QuantizeLinear" or self.dtype(node.inputs[0]) == "uint8"
+        require(stated, "codes with a sign whose zero point is not stated")
         zeros = {int(z) for z in zero.ravel()} if zero is not None else {0}
         require(dtype in ("int8", "uint8", "int32"), f"codes of type {dtype}, there are kernels for 8 bits")
         require(len(zeros) == 1 and (weights or len(scale) == 1), "zero points or scales by channel")
         require(not int(node.number("block_size")), "scales by blocks")
         require(bool(np.all(np.isfinite(scale) & (scale > 0))), "a scale that is not positive")
-        code = _UNSIGNED if dtype == "uint8" else 0
+        code = UNSIGNED if dtype == "uint8" else 0
         scales = tuple(float(s) for s in scale)
         return CodeScales(scales, zeros.pop() - code, int(node.number("axis", 1)) if len(scales) > 1 else 0), code
 
@@ -256,6 +264,7 @@ class Emitter:
 
     def stands_last(self, tensor: int) -> bool:
         """Whether a tensor has its channels last where the model has them first."""
+        tensor = self.signed.get(tensor, tensor)
         others = (other for (_, last), other in self._others.items() if last)
         held = (h.tensor for h in self.values.values() if h.last and not h.flat)
         return tensor in {*others, *held}
@@ -274,6 +283,19 @@ class Emitter:
         target = self.built.tensor(name, shape, _dtype(self.built.tensors[tensor].type), held.scales)
         self._transpose(tensor, target, order)
         return replace(held, tensor=target, last=False, shape=shape, flat=None)
+
+    def without_sign(self, tensor: int, *, fed: bool) -> int:
+        """An end that has the codes of a tensor without their sign, from which it is `fed` or which it is read of."""
+        cell, scales = self.built.tensors[tensor], self.built.scales[tensor]
+        own = replace(scales, zero=scales.zero + UNSIGNED)
+        end = self.built.tensor(cell.name, cell.shape, "uint8", own)
+        self.built.exchange_names(end, tensor)
+        self.signed[end] = tensor
+        pair = [end], [tensor]
+        self.built.op("QUANTIZE", *(pair if fed else pair[::-1]))
+        if fed:
+            self.built.ops.insert(0, self.built.ops.pop())
+        return end
 
     def viewed(self, held: Held, name: str, shape: Shape, *, stored: Shape, last: bool) -> Held:
         """The bytes of a value under other extents."""

@@ -360,6 +360,7 @@ def resized(e: Emitter, node: OnnxNode) -> None:
         options = {"AlignCorners": int(placed == "align_corners"), "HalfPixelCenters": int("half_pixel" in placed)}
         kind = "RESIZE_BILINEAR"
     held = moved_operand(e, node) if mode == "nearest" else e.floats(node.inputs[0])
+    require(mode == "nearest" or not held.scales, "codes between which values are computed")
     source = e.in_order(held, last=True)
     target = NodeResult(node.outputs[0], scales=held.scales, code=held.code)
     tensor = e.result(target, last=True)
@@ -429,32 +430,13 @@ def space_to_blocks(e: Emitter, node: OnnxNode) -> None:
 
 def coded_operand(e: Emitter, node: OnnxNode, position: int = 0) -> Held:
     """Codes that a node reads, by the scale and zero point behind them, for which they have to be made."""
-    scales, code = e.scales(node, position + 1)
+    scales, _ = e.scales(node, position + 1)
     name = node.inputs[position]
     if name not in e.values:
         raise UnknownValueError(f"{name!r} is computed by no node that has plain C")
-    held = e.values[name] if e.values[name].scales else _coded_input(e, name, scales, code)
+    held = e.values[name]
     require(held.scales == scales, "codes that are read by another scale than they were made for")
     return held
-
-
-def _coded_input(e: Emitter, name: str, scales: CodeScales, code: int) -> Held:
-    """An input of codes with the scale by which it is read; codes without a sign are moved."""
-    held = e.values[name]
-    tensor = e.built.tensors[held.tensor]
-    own = CodeScales(scales.scales, scales.zero + code)
-    e.built.scales[held.tensor] = own
-    coded = tensor.quantization._replace(scales=1, scale=own.scale, zero_points=1, zero_point=own.zero)
-    e.built.tensors[held.tensor] = type(tensor)(
-        tensor.name, tensor.type, tensor.shape, tensor.nbytes, tensor.constant, tensor.variable, coded, tensor.content
-    )
-    if not code:
-        e.values[name] = Held(held.tensor, held.last, held.shape, scales, code)
-        return e.values[name]
-    moved = e.built.tensor(name, tensor.shape, "int8", scales)
-    e.built.op("QUANTIZE", [held.tensor], [moved])
-    e.values[name] = Held(moved, held.last, held.shape, scales, code)
-    return e.values[name]
 
 
 def stated_constant(e: Emitter, node: OnnxNode) -> ConstantCodes | None:

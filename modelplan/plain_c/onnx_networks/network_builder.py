@@ -1,7 +1,7 @@
 """Makes a network of plain C operator by operator."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,15 @@ class NetworkBuilder:
             self.scales[number] = scales
         self.tensors.append(FileTensor(free, _CODES[dtype], shape, nbytes(dtype, shape), constant, False, coded, place))
         return number
+
+    def exchange_names(self, first: int, second: int) -> None:
+        """Gives two tensors each other's name."""
+        a, b = self.tensors[first], self.tensors[second]
+        self.tensors[first], self.tensors[second] = replace(a, name=b.name), replace(b, name=a.name)
+
+    def dtype(self, tensor: int) -> str:
+        """The type of a tensor's elements."""
+        return DTYPES[self.tensors[tensor].type]
 
     def op(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
         """An operator with its options."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from modelplan.plain_c import LAYOUTS, ROUNDINGS
 from modelplan.plain_c.onnx_networks import map_nodes as maps
 from modelplan.plain_c.onnx_networks import value_nodes as nodes
 from modelplan.plain_c.onnx_networks.emitting import (
+    UNSIGNED,
     Emitter,
     Held,
     RefusedNodeError,
@@ -18,10 +20,13 @@ from modelplan.plain_c.onnx_networks.emitting import (
     nodes_to_emit,
     placed_last,
     refusals,
+    require,
 )
 from modelplan.plain_c.onnx_networks.onnx_nodes import OnnxNode, read_onnx
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.lazy_records import dataclass
+from modelplan.rewriting.striped_tflite.interface import INTERFACES
+from modelplan.runtimes.tflm.stated_network import CodeScales
 
 if TYPE_CHECKING:
     from modelplan.model import Graph
@@ -43,6 +48,13 @@ _EXACT = {
     "CONCATENATION", "SLICE", "STRIDED_SLICE", "PAD", "PADV2", "MIRROR_PAD", "GATHER", "DEPTH_TO_SPACE",
     "SPACE_TO_DEPTH", "RESIZE_NEAREST_NEIGHBOR",
 }  # fmt: skip
+#: Nodes that read codes as such, in whose names no QLinear or QGemm says so.
+_ON_CODES = {
+    "DequantizeLinear", "MaxPool", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "Reshape", "Flatten",
+    "Squeeze", "Unsqueeze", "Transpose", "Concat", "Slice", "Split", "Gather", "Pad",
+}  # fmt: skip
+#: Types of codes.
+_CODES = ("int8", "uint8")
 Rule = Callable[[Emitter, OnnxNode], None]
 
 
@@ -105,14 +117,15 @@ class NetworkRequest:
     Args:
         layout: the order of the axes of inputs and outputs that are maps: "nchw" as the model says, or "nhwc", channels
             last, as cameras deliver and rows need.
-        interface: the type of inputs and outputs, "int8" where the outer QuantizeLinear and DequantizeLinear go.
+        interface: the type of inputs and outputs, "int8" or "uint8" where the outer QuantizeLinear and DequantizeLinear
+            go.
         dims: extents that the file leaves open, each SYMBOL=N.
         shapes: shapes of inputs with open extents, each INPUT=N,N,...
         rounding: "onnx", or "library" where convolutions and products of codes round as CMSIS-NN and ESP-NN do.
     """
 
     layout: str = LAYOUTS[0]
-    interface: str = "as-is"
+    interface: str = INTERFACES[0]
     dims: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     rounding: str = ROUNDINGS[0]
@@ -145,7 +158,7 @@ def network_of(
     ends = [*inputs, *outputs]
     turned = _turned(emitter, ends) if request.layout == LAYOUTS[0] else frozenset()
     network = emitter.built.network(emitter.model.name, inputs, outputs)
-    names = [*emitter.model.inputs, *emitter.model.outputs]
+    names = [*emitter.model.inputs, *emitter.model.output_names]
     last = tuple(
         n for n, tensor in zip(names, ends, strict=True) if emitter.stands_last(tensor) and tensor not in turned
     )
@@ -158,7 +171,7 @@ def _refused(e: Emitter) -> list[tuple[OnnxNode, str]]:
     refused: list[tuple[OnnxNode, str]] = []
     for node in nodes_to_emit(e):
         try:
-            _rule(node)(e, node)
+            _rule(e, node)(e, node)
             continue
         except RefusedNodeError as problem:
             if not refused or not isinstance(problem, UnknownValueError):
@@ -170,9 +183,12 @@ def _refused(e: Emitter) -> list[tuple[OnnxNode, str]]:
     return refused
 
 
-def _rule(node: OnnxNode) -> Rule:
+def _rule(e: Emitter, node: OnnxNode) -> Rule:
     if node.kind not in NODE_RULES:
         raise RefusedNodeError("no plain C for this kind of node")
+    held = [e.built.dtype(e.values[name].tensor) for name in node.inputs if name in e.values]
+    on_codes = node.kind in _ON_CODES or node.kind.startswith(("QLinear", "QGemm"))
+    require(on_codes or not {*held} & {*_CODES}, "codes of 8 bits as whole numbers")
     return NODE_RULES[node.kind]
 
 
@@ -198,9 +214,27 @@ def _fed(e: Emitter, name: str, layout: str) -> int:
     """An input, with its channels last where operators on maps read it or the caller has them there."""
     shape, dtype = e.model.types[name]
     last = len(shape) in (3, 4) and ((layout == LAYOUTS[1] and len(shape) == 4) or _is_map(e, name))
-    tensor = e.built.tensor(name, placed_last(shape) if last else shape, dtype)
-    e.values[name] = Held(tensor, last, shape)
+    scales, code = _scales_read(e, name) if dtype in _CODES else (None, 0)
+    tensor = e.built.tensor(name, placed_last(shape) if last else shape, "int8" if scales else dtype, scales)
+    e.values[name] = Held(tensor, last, shape, scales, code)
     return tensor
+
+
+def _scales_read(e: Emitter, name: str) -> tuple[CodeScales, int]:
+    """The scales by which codes are first read, behind nodes that move them, and by how much the file's are larger.
+
+    Where nothing reads them they stand for themselves.
+    """
+    names = [name]
+    for moved in names:
+        for node in e.readers.get(moved, ()):
+            if node.kind == "DequantizeLinear" or node.kind.startswith("Q"):
+                with suppress(RefusedNodeError):
+                    return e.scales(node, node.inputs.index(moved) + 1)
+            else:
+                names += [n for n in node.outputs if n not in names and e.dtype(n) in _CODES]
+    code = UNSIGNED if e.dtype(name) == "uint8" else 0
+    return CodeScales((1.0,), -code), code
 
 
 def _is_map(e: Emitter, name: str) -> bool:
@@ -227,17 +261,21 @@ def _turned(e: Emitter, ends: list[int]) -> frozenset[int]:
 
 
 def _with_interface(e: Emitter, inputs: list[int], outputs: list[int], interface: str) -> None:
-    """Takes the outer conversions away, so that the ends are codes."""
-    if interface not in ("as-is", "int8"):
-        raise RequestError(f"--interface {interface}: an .onnx model has as-is and int8")
-    if interface == "as-is":
-        return
-    for side, kind, forwards in ((inputs, "QUANTIZE", True), (outputs, "DEQUANTIZE", False)):
-        for position, tensor in enumerate(side):
-            outer = [op for op in e.built.ops if tensor in (op.inputs if forwards else op.outputs)]
-            if len(outer) == 1 and outer[0].kind == kind:
-                side[position] = (outer[0].outputs if forwards else outer[0].inputs)[0]
-                e.built.ops.remove(outer[0])
-            elif tensor not in e.built.scales:
-                name = e.built.tensors[tensor].name
-                raise RequestError(f"--interface int8: no conversion of {name!r} stands at the model's end")
+    """Gives the ends the type that is asked for; codes where the outer conversions go."""
+    for side, names, fed in ((inputs, e.model.inputs, True), (outputs, e.model.outputs, False)):
+        for position, name in enumerate(names):
+            dtype = e.model.types[name][1] if interface == INTERFACES[0] else interface
+            if interface != INTERFACES[0] and side[position] not in e.built.scales:
+                side[position] = _converted(e, side[position], interface, fed=fed)
+            if dtype == "uint8" and side[position] in e.built.scales:
+                side[position] = e.without_sign(side[position], fed=fed)
+
+
+def _converted(e: Emitter, tensor: int, interface: str, *, fed: bool) -> int:
+    """The codes behind an input of floats or before such an output, whose conversion goes."""
+    outer = [op for op in e.built.ops if tensor in (op.inputs if fed else op.outputs)]
+    if len(outer) != 1 or outer[0].kind != ("QUANTIZE" if fed else "DEQUANTIZE"):
+        name = e.built.tensors[tensor].name
+        raise RequestError(f"--interface {interface}: no conversion of {name!r} stands at the model's end")
+    e.built.ops.remove(outer[0])
+    return (outer[0].outputs if fed else outer[0].inputs)[0]

@@ -62,7 +62,10 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """Nodes in the order in which they run; `types` are shape and element type of each value."""
+    """Nodes in the order in which they run; `types` are shape and element type of each value.
+
+    `outputs` are the values that are given, `output_names` what the file calls them.
+    """
 
     name: str
     nodes: tuple[OnnxNode, ...]
@@ -70,6 +73,7 @@ class OnnxModel:
     types: Mapping[str, tuple[Shape, str]]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    output_names: tuple[str, ...]
     opset: int
 
 
@@ -112,8 +116,9 @@ class _Folding:
         for name, source in self.same.items():
             self.types.setdefault(name, self.types.get(source, ((), "float32")))
         inputs = tuple(i.name for i in self.proto.graph.input if i.name not in self.constants)
-        outputs = tuple(self._root(o.name) for o in self.proto.graph.output)
-        return OnnxModel(self.name, tuple(nodes), self.constants, self.types, inputs, outputs, self.opsets.get("", 1))
+        names = tuple(o.name for o in self.proto.graph.output)
+        outputs, opset = tuple(map(self._root, names)), self.opsets.get("", 1)
+        return OnnxModel(self.name, tuple(nodes), self.constants, self.types, inputs, outputs, names, opset)
 
     def _root(self, name: str) -> str:
         while name in self.same:

@@ -563,6 +563,12 @@ def transposed(e: Emitter, node: OnnxNode) -> None:
 
 def joined(e: Emitter, node: OnnxNode) -> None:
     """Concat of floats, or of codes, which are brought to one scale where a QuantizeLinear follows."""
+    stored = [e.values[name] for name in node.inputs if name in e.values and e.values[name].scales]
+    if stored:
+        require({h.scales for h in stored} == {stored[0].scales} and len(stored) == len(node.inputs), "several scales")
+        target = NodeResult(node.outputs[0], scales=stored[0].scales, code=stored[0].code)
+        _emit_join(e, stored, int(node.number("axis")), target)
+        return
     coded = [e.codes_of(name) for name in node.inputs]
     target = e.target(node, coded=True, limited=False) if None not in coded else NodeResult(node.outputs[0])
     if target.scales is None:
@@ -679,6 +685,9 @@ def padded(e: Emitter, node: OnnxNode) -> None:
     require(mode in ("constant", "reflect"), f"mode {mode}")
     value = e.known(node, 2)
     number = float(value.ravel()[0]) if value is not None and value.size else float(node.number("value", 0.0))
+    if held.scales and node.inputs[0] not in e.codes:  # a code, of which the number is asked below
+        require(value is not None or mode != "constant", "codes that are padded by a code which it does not say")
+        number -= held.scales.zero + held.code
     last = held.last and not held.flat
     if last:
         placed = [(0, 0)] * 4
