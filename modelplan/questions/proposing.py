@@ -24,7 +24,7 @@ from modelplan.runtimes.ort.reaching import Aim, is_out_of_memory
 #: Seconds that a run may take, and bytes of a model that is run.
 _SECONDS, _MOST_BYTES = 10, 1 << 26
 #: Bytes of addresses that a run may take: what grows beyond them in one run does so with other extents too.
-_MOST_MEMORY = 1 << 32
+_MOST_MEMORY = 1 << 31
 #: Runs with other values, where the model does not run with drawn ones.
 _TRIES = 8
 
