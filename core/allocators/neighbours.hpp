@@ -55,6 +55,8 @@ class Neighbours {
       if (inserted_[c]) visit(c);
   }
 
+  const Array<std::size_t>& extra(std::size_t b) const { return extra_.of(b); }
+
  private:
   const Problem& problem_;
   ExtraConflicts extra_;

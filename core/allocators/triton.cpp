@@ -171,12 +171,13 @@ class Slots {
   std::multimap<std::int64_t, Life> open_;  // equal offsets: oldest first
 };
 
-// Where buffers lie: for each stretch of bytes those that touch it. A line of addresses holds far fewer buffers than a
-// moment has conflicts, so what interferes is looked for here.
+// Where buffers lie: for each stretch of bytes those that touch it. What interferes is looked for here, or among those
+// alive together where these are fewer: either list may be long, as in a chain whose values all lie at one address.
 class AddressBuckets {
  public:
   AddressBuckets(const Problem& problem, const Array<std::int64_t>& offsets)
-      : problem_(problem), extra_(problem), offsets_(offsets) {
+      : problem_(problem), neighbours_(problem), conflicts_(conflict_counts(problem)), offsets_(offsets) {
+    for (std::size_t b = 0; b < offsets.size(); ++b) neighbours_.insert(b);
     std::int64_t top = 0, mean = 0;
     for (std::size_t b = 0; b < offsets.size(); ++b) {
       top = std::max(top, end(b));
@@ -197,6 +198,21 @@ class AddressBuckets {
   // Calls visit(c) once for every conflict that shares a byte with `b`.
   template <class Visit>
   void for_each_interferer(std::size_t b, Visit&& visit) {
+    std::size_t near = 0;
+    for_each_bucket(b, [&](const Array<std::size_t>& bucket) { near += bucket.size(); });
+    if (as_size(conflicts_[b]) > near) return for_each_near(b, visit);
+    neighbours_.for_each(b, [&](std::size_t c) {
+      if (touch(b, c)) visit(c);
+    });
+  }
+
+  std::int64_t end(std::size_t b) const { return offsets_[b] + problem_.size[b]; }
+
+ private:
+  bool touch(std::size_t b, std::size_t c) const { return offsets_[b] < end(c) && offsets_[c] < end(b); }
+
+  template <class Visit>
+  void for_each_near(std::size_t b, Visit&& visit) {
     std::int64_t bottom = INT64_MIN;  // a pair counts in the lowest bucket that both touch
     for_each_bucket(b, [&](const Array<std::size_t>& bucket) {
       for (const std::size_t c : bucket)
@@ -204,14 +220,9 @@ class AddressBuckets {
           visit(c);
       bottom = bottom == INT64_MIN ? (offsets_[b] / height_ + 1) * height_ : bottom + height_;
     });
-    for (const std::size_t c : extra_.of(b))
+    for (const std::size_t c : neighbours_.extra(b))
       if (touch(b, c)) visit(c);
   }
-
-  std::int64_t end(std::size_t b) const { return offsets_[b] + problem_.size[b]; }
-
- private:
-  bool touch(std::size_t b, std::size_t c) const { return offsets_[b] < end(c) && offsets_[c] < end(b); }
 
   template <class Visit>
   void for_each_bucket(std::size_t b, Visit&& visit) {
@@ -223,7 +234,8 @@ class AddressBuckets {
   }
 
   const Problem& problem_;
-  ExtraConflicts extra_;
+  Neighbours neighbours_;
+  Array<std::int64_t> conflicts_;
   const Array<std::int64_t>& offsets_;
   std::int64_t height_ = 1;
   Array<Array<std::size_t>> buckets_;

@@ -33,6 +33,7 @@ struct Segment {
   Bytes upper = std::numeric_limits<Bytes>::max();
   Bytes flow_bound = 0;
   Bytes lower = 0;
+  Bytes at_last = 0;
   Array<std::pair<Bytes, Array<int>>> offered;  // peaks and orders, the file's first
   Array<Bytes> most;                            // the least transient of each operator in the orders seen
   int critical = -1;
@@ -78,6 +79,7 @@ class Driver {
       const Meter::Slice slice(*meter_, std::max(meter_->left() / 3, kFirstRound));
       raise_flow_bounds();
     }
+    for (Segment& s : segments_) s.lower = std::max(s.lower, s.at_last);  // behind the flows, which have witnesses
     if (best_ && request_.search) close_gap();
     return outcome();
   }
@@ -92,7 +94,20 @@ class Driver {
       segments_.emplace_back();
       segments_.back().part = partition.cut(live, ops);
       segments_.back().lower = bytes_at_ends(live, ops);
+      segments_.back().at_last = bytes_at_last(live, ops);
     }
+  }
+
+  // What the last of some operators needs at least, whichever that is; they have all run.
+  static Bytes bytes_at_last(Live& live, const Array<int>& ops) {
+    Bytes least = std::numeric_limits<Bytes>::max();
+    for (const int v : ops) {
+      if (!live.can_be_last(v)) continue;
+      live.remove(v);
+      least = std::min(least, live.transient(v));
+      live.add(v);
+    }
+    return ops.empty() ? 0 : least;
   }
 
   // What is alive before some operators or behind them, whatever their order; they have run then.

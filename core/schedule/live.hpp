@@ -2,6 +2,8 @@
 // undone. Cost: O(degree of the operator) for each call.
 #pragma once
 
+#include <algorithm>
+
 #include "array.hpp"
 #include "schedule/schedule_instance.hpp"
 
@@ -19,6 +21,10 @@ class Live {
   // The operators whose predecessors have all run, in no particular order.
   View<const int> ready() const { return ready_; }
   bool is_ready(int op) const { return place_[op] >= 0; }
+  // Whether no successor of `op` has run.
+  bool can_be_last(int op) const {
+    return std::ranges::none_of(g_->succs[op], [&](int s) { return done(s); });
+  }
 
   // Bytes in use while `op` runs next.
   Bytes transient(int op) const;

@@ -30,7 +30,10 @@ def configure(parser: ArgumentParser) -> None:
     model_options.add_planning(parser)
     model_options.add_target(parser)
     parser.add_argument(
-        "--seconds", type=float, metavar="S", help="how long each search may take (default: steps of its own)"
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="how long each search may take (default: steps of its own, and no search of a model with many buffers)",
     )
     parser.add_argument("--top", type=int, metavar="N", help="the N lowest heights, and ours, in the table")
     parser.add_argument("--chart", metavar="FILE", help="height over bound against time as .svg, .png or .pdf")

@@ -13,6 +13,7 @@ from modelplan.formats import is_table, load_table
 from modelplan.model import Budget, Placement, Problem, bounds
 from modelplan.planning import pipeline
 from modelplan.planning.allocators import ALLOCATORS, OWN_NAMES, allocator, place
+from modelplan.planning.allocators.narrowing import conflicting_pairs
 from modelplan.planning.allocators.systems.idealloc import hardness
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import BrokenPlanError, RequestError
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
     from modelplan.answers.page_views import Page
 
 
+#: Why an allocator is not asked.
+_LONG = "asked about at most {1:,.0f} pairs of buffers alive together without --seconds, found {0:,}"
+
+
 @dataclass(frozen=True, slots=True)
 class CompareRequest(ModelRequest):
     """Asks for the answers of all allocators to one problem: that of a model's plan, or a table of buffers as .csv.
 
     Args:
-        seconds: how long each search may take; None: steps of its own.
+        seconds: how long each search may take; None: steps of its own, and for a model's plan no more pairs of buffers
+            alive together than a row takes in a short time.
         part: which memory of an ExecuTorch program, or which allocation of a dump of XLA, where there are several.
     """
 
@@ -58,7 +64,8 @@ def compare(request: CompareRequest) -> AllocatorAnswers:
     if collision := colliding_pins(source.problem):
         raise RequestError(f"{request.path}: {collision}")
     placements: dict[str, Placement] = {} if source.planned is None else {FROM_FILE: source.planned}
-    answers = allocator_answers(source.problem, Budget(seconds=request.seconds), placements)
+    limited = source.plan is not None and request.seconds is None
+    answers = allocator_answers(source.problem, Budget(seconds=request.seconds), placements, limited=limited)
     rows = tuple(replace(row, lower_bound=max(row.lower_bound, source.lower_bound)) for row in answers)
     remarks = _remarks(source, max((row.lower_bound for row in rows), default=source.lower_bound))
     comparison = Comparison(request.path, len(source.problem), rows, remarks, planned=source.plan is not None)
@@ -79,18 +86,24 @@ def problem_source(request: CompareRequest) -> ProblemSource:
     return ProblemSource(plan.problem, replace(plan, requirement=requirement))
 
 
-def allocator_answers(problem: Problem, budget: Budget, placements: dict[str, Placement]) -> Iterator[Row]:
+def allocator_answers(
+    problem: Problem, budget: Budget, placements: dict[str, Placement], *, limited: bool = False
+) -> Iterator[Row]:
     """Every allocator of the table in turn, timed by the wall clock; `budget` holds for each search alone.
+
+    With `limited` a row is asked for no more pairs of buffers in conflict than it says.
 
     Each places nothing first, untimed, so that the time does not hold the loading of its code. What it places is put
     into `placements` under its name.
     """
-    nothing = Problem.of(())
+    nothing, pairs = Problem.of(()), conflicting_pairs(problem)
     for name in ALLOCATORS:
         begin, kind = time.perf_counter(), "offsets"
         try:
             row = allocator(name)
             kind = row.kind
+            if limited and pairs > row.most_pairs:
+                raise RequestError(_LONG.format(pairs, row.most_pairs))
             place(nothing, name)
             begin = time.perf_counter()
             placement = place(problem, name, budget)

@@ -18,11 +18,13 @@ from modelplan.formats.unpacking import is_wrapped
 from modelplan.formats.whole_files import read_model
 from modelplan.primitives.errors import ModelError, ModelPlanError, RequestError
 from modelplan.runtimes.ort.feeding import feeds_of
-from modelplan.runtimes.ort.measuring import MeasuringLimits, check_measurable, reach
-from modelplan.runtimes.ort.reaching import Aim
+from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionExhaustedError, check_measurable, reach
+from modelplan.runtimes.ort.reaching import Aim, is_out_of_memory
 
 #: Seconds that a run may take, and bytes of a model that is run.
 _SECONDS, _MOST_BYTES = 10, 1 << 26
+#: Bytes of addresses that a run may take: what grows beyond them in one run does so with other extents too.
+_MOST_MEMORY = 1 << 31
 #: Runs with other values, where the model does not run with drawn ones.
 _TRIES = 8
 
@@ -52,6 +54,8 @@ def with_proposal(problem: OpenModelError, path: str, given: Given, feeds: str =
     for size in SIZES:
         try:
             open_values, tried = _run(problem, path, given, feeds, size)
+        except SessionExhaustedError:
+            break  # others take as much
         except ModelPlanError:
             continue  # these extents do not go together; the next ones may
         return with_shapes(problem, open_values, tried)
@@ -84,9 +88,10 @@ def _run(
     feeds = feeds_of(parsed((), (), values).values, feeds_file)
     for _ in range(MOST_ROUNDS):
         inner: Mapping[str, Sequence[int]] = {value.name: () for value in open_values if not value.is_input}
-        answer = reach(path, inputs, Aim(inner, {}), MeasuringLimits(_SECONDS, 0), feeds, tries=_TRIES)
+        answer = reach(path, inputs, Aim(inner, {}), MeasuringLimits(_SECONDS, _MOST_MEMORY), feeds, tries=_TRIES)
         if answer["problem"] or answer["hidden"]:
-            raise ModelError(answer["problem"] or "a value stands in a body")
+            kind = SessionExhaustedError if is_out_of_memory(answer["problem"]) else ModelError
+            raise kind(answer["problem"] or "a value stands in a body")
         tried |= {name: tuple(shape) for name, shape in answer["shapes"].items()}
         try:
             load_model(path, dims, (*shapes, *(shape_text(name, shape) for name, shape in tried.items())), values)

@@ -97,6 +97,13 @@ def test_usmp_needs_one_alignment_unless_repaired() -> None:
     assert place(problem, "tvm-greedy-by-size-fixed").offsets.tolist() == [0, 4]
 
 
+def test_triton_looks_for_what_interferes_among_the_few_that_are_alive() -> None:
+    start = np.arange(100_000)  # at two addresses: each address has 50,000 buffers, each moment two
+    problem = Problem(tuple(map(str, start)), np.full(len(start), 64), start, start + 2)
+    placement, passes = compilers.slots_then_colours(problem)
+    assert (height(problem, placement), passes) == (128, 1)
+
+
 def test_triton_preallocate() -> None:
     rows = {
         "cst0": (512, 0, 6), "cst1": (512, 1, 8), "cst2": (512, 2, 9), "a": (1024, 3, 12), "b": (1024, 4, 14),

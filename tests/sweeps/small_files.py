@@ -169,6 +169,27 @@ def tflite_triangle(n: int) -> bytes:
     return dense.tflite_file(tflite_models.Sub([T] * (n + 1), ops, (0,), (n,)))
 
 
+class _OneSubgraph(tflite_models.Writer):
+    """Writes a subgraph once, however often the file lists it."""
+
+    written = 0
+
+    def subgraph(self, sub: tflite_models.Sub) -> int:
+        self.written = self.written or super().subgraph(sub)
+        return self.written
+
+
+def tflite_unused(n: int) -> bytes:
+    """So many subgraphs in the bytes of one, of which one runs."""
+    return tflite_models.model(*[dense.sums(40)] * n, writer=_OneSubgraph())
+
+
+def tflite_outputs(n: int) -> bytes:
+    """Results of one value each."""
+    ops: list[tflite_models.OpRow] = [("NEG", (0,), (i + 1,), ()) for i in range(n)]
+    return dense.tflite_file(tflite_models.Sub([T] * (n + 1), ops, (0,), tuple(range(1, n + 1))))
+
+
 # -- ONNX --------------------------------------------------------------------------------------------------------------
 
 
@@ -261,7 +282,8 @@ def onnx_joins(n: int) -> bytes:
 OWN: tuple[Callable[[int], bytes], ...] = (
     tflite_calls, tflite_called_chain, tflite_nested_branches, tflite_nested_loops, tflite_bodies, tflite_ranks,
     tflite_large, tflite_pools, tflite_fan_out, tflite_lattice, tflite_reshapes, tflite_join, tflite_views,
-    tflite_doubled, tflite_triangle, onnx_doubled, onnx_outputs, onnx_joins, onnx_called_chain, onnx_nested_branches,
+    tflite_doubled, tflite_triangle, tflite_unused, tflite_outputs,
+    onnx_doubled, onnx_outputs, onnx_joins, onnx_called_chain, onnx_nested_branches,
     onnx_reshapes, onnx_fan_out, onnx_lattice, onnx_maps, onnx_pools,
 )  # fmt: skip
 CASES: dict[str, Callable[[int], bytes]] = {build.__name__: build for build in (*OWN, *dense.CASES)}

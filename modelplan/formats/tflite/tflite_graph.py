@@ -102,6 +102,7 @@ class _Reader:
         self.subgraphs = self.count(root, schema.MODEL_SUBGRAPHS)
         if self.subgraphs == 0:
             raise ValueError("found no subgraph, expected at least 1")
+        self.check_subgraphs()
         self.place = "operator codes"
         codes, most = self.count(root, schema.MODEL_OPERATOR_CODES), self.tally.limits.operators
         if codes > most:
@@ -134,6 +135,15 @@ class _Reader:
         length = self.file.count(table, field)
         self.spend(4 * length)
         return length
+
+    def check_subgraphs(self) -> None:
+        """Refuses more in all subgraphs than a model may hold: runtimes read those too that nothing runs."""
+        everything = Tally(self.tally.limits)
+        for number in range(self.subgraphs):
+            table = self.file.subgraph(number)
+            everything.add("bodies", number > 0)
+            everything.add("tensors", self.file.count(table, schema.SUBGRAPH_TENSORS))
+            everything.add("operators", self.file.count(table, schema.SUBGRAPH_OPERATORS))
 
     def spend(self, work: int) -> None:
         """Counts the bytes read and refuses too many: overlapping parts could make a small file take for ever."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,6 +48,7 @@ BEST = Allocator(
     "never higher than any row it runs",
     "the sum of the fast rows and of modelplan",
     honours=EVERY_DEMAND,
+    most_pairs=math.inf,
 )
 
 #: The modules and the names of rows of them, in order; a repaired variant follows its faithful row.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,8 @@ Demand = Literal["alignment", "pins", "overlaps", "conflicts", "groups", "meetin
 Invariant = Literal["scaling", "reversal", "load"]
 Kind = Literal["portfolio", "baseline", "offsets", "objects", "online", "search", "exact", "colouring"]
 
+#: The pairs of a row that looks at each once or twice, of one that does so some ten times, and of a search.
+EACH_PAIR, PAIRS_AGAIN, PAIRS_OF_SEARCH = 1_000_000, 300_000, 20_000
 #: What most allocators can honour: demands on single buffers and on pairs of them.
 USUAL_DEMANDS: frozenset[Demand] = frozenset({"alignment", "pins", "overlaps", "conflicts"})
 #: Packing of rigid groups, which only rows that say so can do.
@@ -93,6 +96,7 @@ class Allocator:
         omits: the parts of the original that it leaves out, and why.
         also_called: other names of the method.
         fixed: the same method without these faults; becomes a row of its own, `NAME-fixed`.
+        most_pairs: pairs of buffers in conflict up to which `compare` asks it about a model without seconds.
         invariants: what the tests may expect: "scaling" (sizes and alignments times k: offsets times k),
             "reversal" (time reversed: same height), "load" (meets the load bound when all sizes are equal).
     """
@@ -112,6 +116,7 @@ class Allocator:
     omits: str = ""
     also_called: str = ""
     fixed: Run | None = None
+    most_pairs: float = EACH_PAIR
     invariants: frozenset[Invariant] = frozenset()
 
     @property
@@ -144,6 +149,7 @@ def baseline(name: str, run: Run, source: str, alignment: int = 1) -> Allocator:
         "O(n)",
         honours=frozenset({"alignment", "overlaps", "conflicts"}),
         alignment=alignment,
+        most_pairs=math.inf,
         invariants=frozenset({"scaling", "reversal"}),
     )
 
@@ -162,7 +168,15 @@ GAP_FIT = partial(
 GAP_FIT_TO_LOAD = partial(GAP_FIT, guarantees=EQUAL_SIZES, invariants=frozenset({"scaling", "load"}))
 
 
-def sharing(name: str, share: Share, source: str, cost: str, guarantees: str = "none", omits: str = "") -> Allocator:
+def sharing(
+    name: str,
+    share: Share,
+    source: str,
+    cost: str,
+    guarantees: str = "none",
+    omits: str = "",
+    most_pairs: float = EACH_PAIR,
+) -> Allocator:
     """The row of a planner of shared objects, whose offsets are its objects end to end."""
     return Allocator(
         name,
@@ -175,6 +189,7 @@ def sharing(name: str, share: Share, source: str, cost: str, guarantees: str = "
         share=share,
         invariants=frozenset({"scaling", "load"} if guarantees == EQUAL_SIZES else {"scaling"}),
         omits=omits,
+        most_pairs=most_pairs,
     )
 
 

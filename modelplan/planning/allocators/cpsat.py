@@ -12,7 +12,7 @@ import numpy as np
 
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import narrowing, tied_buffers
-from modelplan.planning.allocators.allocator_rows import USUAL_DEMANDS, Allocator
+from modelplan.planning.allocators.allocator_rows import PAIRS_OF_SEARCH, USUAL_DEMANDS, Allocator
 from modelplan.planning.allocators.tied_buffers import colliding_pins
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.lazy_records import dataclass
@@ -296,5 +296,6 @@ ROWS = (
         "optimal or infeasible when it ends so; otherwise the best packing met and a proved bound",
         "exponential; 5 units of deterministic time by default",
         honours=USUAL_DEMANDS | {"contiguous"},
+        most_pairs=PAIRS_OF_SEARCH,
     ),
 )

@@ -137,10 +137,15 @@ class _Narrowing:
 
 def core_decision(problem: Problem, budget: Budget | None, most_pairs: int, decide: CoreDecide) -> Decision:
     """What a search of the core answers within the budget; out of budget at once for more pairs in conflict."""
-    if int(_core.conflict_counts(problem.core).sum()) // 2 > most_pairs:
+    if conflicting_pairs(problem) > most_pairs:
         return Decision("budget", np.zeros(0, dtype=np.int64), 0)
     ended, offsets, used = decide(*core_limits(budget or Budget()))
     return Decision(ended, offsets, used)
+
+
+def conflicting_pairs(problem: Problem) -> int:
+    """How many pairs of buffers must not share bytes. Cost: O(n log n)."""
+    return int(_core.conflict_counts(problem.core).sum()) // 2
 
 
 def core_limits(budget: Budget) -> tuple[int, float]:

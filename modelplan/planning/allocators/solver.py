@@ -1,5 +1,6 @@
 """Our own allocator: a complete search, local search and first-fit orders, with a bound that is never wrong."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -86,6 +87,7 @@ ROWS: tuple[Allocator, ...] = (
         "never wrong bound; optimal when height and bound meet",
         "a budget of steps; O(n log n) to the first answer",
         honours=EVERY_DEMAND,
+        most_pairs=math.inf,
         invariants=frozenset({"load"}),
     ),
 )

@@ -22,7 +22,7 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import installed_version
 from modelplan.runtimes.ort.feeding import Feeds
-from modelplan.runtimes.ort.reaching import MOST_RUNS, Aim
+from modelplan.runtimes.ort.reaching import MOST_RUNS, Aim, is_out_of_memory
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
@@ -35,11 +35,15 @@ MOST_SECONDS = 1800
 Shapes = Mapping[str, Sequence[int]]
 #: Inputs of which all are drawn.
 DRAWN = Feeds()
-#: How the message of an error of ONNX Runtime begins, and words of those that speak of this machine's memory.
-_OF_RUNTIME, _OF_MACHINE = "onnxruntime.capi.", ("bad_alloc", "allocate", "bad allocation")
+#: How the message of an error of ONNX Runtime begins.
+_OF_RUNTIME = "onnxruntime.capi."
 
 
-class SessionLateError(ModelError):
+class SessionExhaustedError(ModelError):
+    """A session took the memory or the seconds that there were."""
+
+
+class SessionLateError(SessionExhaustedError):
     """A session was not measured in the seconds there were."""
 
 
@@ -303,8 +307,9 @@ def session_answer(request: Mapping[str, object], seconds: float = MOST_SECONDS)
 
 def refusal(problem: str) -> ModelError:
     """The error for a run that failed: of ONNX Runtime's own the model's, else of what surrounds it."""
-    refused = problem.startswith(_OF_RUNTIME) and not any(word in problem for word in _OF_MACHINE)
-    return (SessionRefusedError if refused else ModelError)(_not_run(problem))
+    if is_out_of_memory(problem):
+        return SessionExhaustedError(_not_run(problem))
+    return (SessionRefusedError if problem.startswith(_OF_RUNTIME) else ModelError)(_not_run(problem))
 
 
 def _not_run(problem: str) -> str:

@@ -28,6 +28,8 @@ _INT64, _INT32 = 7, 6
 _MOST_NODES = 1_000_000
 #: Runs with rules at most.
 MOST_RUNS = 200
+#: Words of the errors that speak of this machine's memory.
+_OF_MEMORY = ("bad_alloc", "allocate", "bad allocation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,9 @@ class _Trials:
         try:
             results = dict(zip(self.names, self.session.run(self.names or None, given), strict=bool(self.names)))
         except Exception as problem:  # noqa: BLE001 - ONNX Runtime's own, one of many kinds
-            return _Run(rules, {}, {}, {}, f"{type(problem).__module__}.{type(problem).__name__}: {problem}")
+            words = f"{type(problem).__module__}.{type(problem).__name__}: {problem}"
+            self.left = 0 if is_out_of_memory(words) else self.left  # other values would take as much
+            return _Run(rules, {}, {}, {}, words)
         arrays = {
             name: np.asarray(value) for name, value in {**given, **results}.items() if not isinstance(value, list)
         }
@@ -198,6 +202,11 @@ class _Trials:
             if name in arrays
         }
         return _Run(rules, shapes, truths, ends)
+
+
+def is_out_of_memory(problem: str) -> bool:
+    """Whether an error of ONNX Runtime says that memory was not enough."""
+    return any(word in problem for word in _OF_MEMORY)
 
 
 def _extents(aim: Aim) -> list[int]:

@@ -20,6 +20,7 @@ from modelplan.primitives.errors import ModelError
         ("tflite_calls", 14, "called subgraphs grow to more than 8,000 operators"),
         ("onnx_doubled", 14, "expected at most 8,000"),
         pytest.param("tflite_bodies", 400, "found more than 512 bodies", marks=pytest.mark.slow),
+        ("tflite_unused", 600, "found more than 8,000 operators"),
         ("onnx_nested_branches", 8, "found more than 512 bodies"),
     ],
 )

@@ -57,6 +57,16 @@ def test_the_search_runs_one_branch_at_a_time(name: str) -> None:
     assert schedule.optimal
 
 
+def test_whichever_operator_is_last_its_operands_are_alive_beside_all_outputs() -> None:
+    count = 300  # operators that each read the same value: no order is lower than another
+    storages_ = [Storage(16, (), tuple(range(count)), True, False)]
+    storages_ += [Storage(16, (op,), (), False, True) for op in range(count)]
+    answer = solve(OrderProblem(count, tuple(storages_), (0,) * count, (), ()), Effort("best", search=True))
+    assert answer.peak == answer.lower_bound == 16 * (count + 1) > answer.flow_bound
+    assert (answer.states, answer.ended) == (0, "complete")
+    assert answer.steps < 10 * count
+
+
 def test_every_scheduler_agrees_with_the_lifetimes() -> None:
     for graph in (graphs.chain(), graphs.fork()):
         for name in schedulers.SCHEDULERS:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import small_files
 
 from modelplan import RequestError, height, load, load_bound, plan
 from modelplan.answers.drawing import of_plan
@@ -16,6 +17,7 @@ from modelplan.model import Graph
 from modelplan.outputs.report import plain
 from modelplan.outputs.reports.comparison_report import sections, target_remarks
 from modelplan.questions.comparing_allocators import CompareRequest, problem_source
+from modelplan.questions.comparing_allocators import compare as compare_allocators
 from modelplan.questions.model_request import planning_options
 
 ROWS = (
@@ -129,3 +131,21 @@ def test_a_capacity_holds_what_the_runtime_keeps_as_analyze_counts_it(models: Pa
     assert drawn.plan
     shown = of_plan(drawn.plan)
     assert (shown.kept, shown.excess) == (source.kept, max(-room, 0))
+
+
+def test_a_model_of_many_buffers_alive_together_is_asked_of_no_search_without_seconds(tmp_path: Path) -> None:
+    model = tmp_path / "wide.tflite"
+    model.write_bytes(small_files.tflite_outputs(220))
+    rows = {row.allocator: row for row in compare_allocators(asked(model)).comparison.rows}
+    assert rows["minimalloc"].why.startswith("asked about at most 20,000 pairs of buffers alive together")
+    assert rows["minimalloc"].why.endswith("found 24,310")
+    assert rows["modelplan"].height == rows["best"].height == rows["somas"].lower_bound
+    timed = {row.allocator: row for row in compare_allocators(replace(asked(model), seconds=0.05)).comparison.rows}
+    assert timed["minimalloc"].height == rows["best"].height
+
+
+def test_a_table_is_asked_of_every_allocator(tmp_path: Path) -> None:
+    table = tmp_path / "wide.csv"
+    table.write_text("id,lower,upper,size\n" + "".join(f"{i},0,9,64\n" for i in range(220)))
+    refused = [row.allocator for row in compare_allocators(asked(table)).comparison.rows if "pairs" in row.why]
+    assert not refused

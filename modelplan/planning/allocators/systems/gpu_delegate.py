@@ -17,6 +17,7 @@ from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators.allocator_rows import (
     EQUAL_SIZES,
     GAP_FIT,
+    PAIRS_OF_SEARCH,
     Allocator,
     Objects,
     Records,
@@ -177,7 +178,7 @@ ROWS: tuple[Allocator, ...] = (
     sharing("tflite-greedy-in-order", share_in_order, BOTH, "O(n log n + n objects)", EQUAL_SIZES, ANY_ORDER),
     sharing("tflite-greedy-by-breadth", share_by_breadth, BOTH, "O(n objects log n)"),
     sharing("tflite-greedy-by-size-objects", share_by_size, BOTH, "O(n^2 + n objects log n)"),
-    sharing("tflite-min-cost-flow", share_min_cost, BOTH, "O(n^3) and worse", EQUAL_SIZES),
+    sharing("tflite-min-cost-flow", share_min_cost, BOTH, "O(n^3) and worse", EQUAL_SIZES, most_pairs=PAIRS_OF_SEARCH),
     sharing("tflite-greedy-best", share_best, BOTH, "their sum", "the better of by-size-objects and by-breadth"),
     GAP_FIT(
         "tflite-greedy-by-size",

@@ -4,7 +4,7 @@ from functools import partial
 
 from modelplan.model import Budget, Placement, Problem
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.allocator_rows import Allocator
+from modelplan.planning.allocators.allocator_rows import PAIRS_OF_SEARCH, Allocator
 from modelplan.planning.allocators.narrowing import Decision
 from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
@@ -81,5 +81,6 @@ ROWS = (
         "optimal or infeasible when it ends so; otherwise the best packing met",
         "exponential; memory O(n + overlapping pairs); 200,000 nodes by default",
         honours=frozenset({"alignment", "pins"}),
+        most_pairs=PAIRS_OF_SEARCH,
     ),
 )

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
-from modelplan.planning.allocators.allocator_rows import Allocator
+from modelplan.planning.allocators.allocator_rows import PAIRS_AGAIN, Allocator
 from modelplan.primitives import _core
 from modelplan.primitives.errors import RequestError
 from modelplan.primitives.lazy_records import dataclass
@@ -218,5 +218,6 @@ ROWS = (
         alignment=UNIT,
         quirks="sizes are rounded up to 512; every band after the first has the best fit, whatever was asked for",
         fixed=partial(_somas, fixed=True),
+        most_pairs=PAIRS_AGAIN,
     ),
 )

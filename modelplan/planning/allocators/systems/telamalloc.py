@@ -18,7 +18,7 @@ import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.allocator_rows import Allocator
+from modelplan.planning.allocators.allocator_rows import PAIRS_OF_SEARCH, Allocator
 from modelplan.planning.allocators.narrowing import Decision
 from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
@@ -166,6 +166,7 @@ ROWS = (
         "none when it gives up",
         "exponential at worst; memory O(n + pairs in conflict); 20,000 placements by default",
         omits="the learned choice of the point to return to: `telamalloc-learned` has it",
+        most_pairs=PAIRS_OF_SEARCH,
     ),
     Allocator(
         "telamalloc-learned",
@@ -175,6 +176,7 @@ ROWS = (
         "none when it gives up",
         "exponential at worst; memory O(n + pairs in conflict); 20,000 placements by default",
         omits="the paper's own features, training problems and trees, which are not public",
+        most_pairs=PAIRS_OF_SEARCH,
     ),
     Allocator(
         "telamalloc-heuristic",

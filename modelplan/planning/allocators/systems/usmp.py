@@ -9,7 +9,7 @@ import numpy as np
 from modelplan.checking import referee
 from modelplan.model import Budget, Ended, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.allocator_rows import Allocator, Kind
+from modelplan.planning.allocators.allocator_rows import EACH_PAIR, PAIRS_OF_SEARCH, Allocator, Kind
 from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
 
@@ -171,7 +171,15 @@ _SOURCE = "apache/tvm at fb43fc85774b, src/tir/usmp/algo/"
 _ALIGNMENT = "starts are rounded to the neighbours' alignment, so all buffers need the same one"
 
 
-def _row(name: str, run: Callable[..., Placement], source: str, kind: Kind, cost: str, quirks: str) -> Allocator:
+def _row(
+    name: str,
+    run: Callable[..., Placement],
+    source: str,
+    kind: Kind,
+    cost: str,
+    quirks: str,
+    most_pairs: float = EACH_PAIR,
+) -> Allocator:
     return Allocator(
         name,
         partial(run, fixed=False),
@@ -184,6 +192,7 @@ def _row(name: str, run: Callable[..., Placement], source: str, kind: Kind, cost
         alignment=16,
         quirks=quirks,
         fixed=partial(run, fixed=True),
+        most_pairs=most_pairs,
         invariants=frozenset({"scaling"}),
         omits="several pools, which a problem does not have; `modelplan.planning.allocators.systems.usmp` has them",
     )
@@ -199,5 +208,6 @@ ROWS = (
         "search",
         "O(attempts n k log k), memory O(n + conflicts); 500 attempts, fewer where conflicts are many",
         _ALIGNMENT + "; returns the plan accepted last, not the best one",
+        PAIRS_OF_SEARCH,
     ),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from modelplan.model import Budget, IntArray, Placement, Problem
 from modelplan.planning.allocators import narrowing
-from modelplan.planning.allocators.allocator_rows import GAP_FIT_TO_LOAD, Allocator, baseline
+from modelplan.planning.allocators.allocator_rows import GAP_FIT_TO_LOAD, PAIRS_OF_SEARCH, Allocator, baseline
 from modelplan.planning.allocators.greedy import GapRule, end_to_end, in_order, sizes_rounded
 from modelplan.primitives import _core
 
@@ -85,6 +85,7 @@ ROWS: tuple[Allocator, ...] = (
         alignment=16,
         quirks="goes on from where a rejected pass broke off",
         fixed=climb_fixed,
+        most_pairs=PAIRS_OF_SEARCH,
         invariants=frozenset({"scaling"}),
     ),
 )

@@ -1,0 +1,40 @@
+"""Extents that a session's run proposes: one run that takes too much ends the trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import small_files
+
+from modelplan.formats import load_model
+from modelplan.formats.onnx.onnx_open import OpenModelError
+from modelplan.primitives.errors import ModelError
+from modelplan.questions import proposing
+from modelplan.runtimes.ort.measuring import SessionExhaustedError, refusal
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.mark.parametrize(("kind", "runs"), [(SessionExhaustedError, 1), (ModelError, 6)])
+def test_a_run_that_takes_too_much_is_not_made_with_other_extents(
+    kind: type[ModelError], runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "loops.onnx"
+    path.write_bytes(small_files.CASES["onnx_loops_in_loops"](2))
+    asked = []
+
+    def reach(*_: object, **__: object) -> None:
+        asked.append(1)
+        raise kind("no")
+
+    monkeypatch.setattr(proposing, "reach", reach)
+    with pytest.raises(OpenModelError) as problem:
+        load_model(path)
+    assert "unknown extents" in proposing.with_proposal(problem.value, str(path), ((), (), ()))
+    assert len(asked) == runs
+
+
+def test_a_session_without_memory_is_no_refusal_of_the_model() -> None:
+    assert isinstance(refusal("onnxruntime.capi.Fail: std::bad_alloc"), SessionExhaustedError)
+    assert not isinstance(refusal("onnxruntime.capi.Fail: a node"), SessionExhaustedError)
