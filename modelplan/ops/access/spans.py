@@ -85,11 +85,10 @@ class Reads:
         """How often elements of the operand are read for the whole result: once for each that a result is made of."""
         total = 1
         for axis, extent in enumerate(self.result):
-            counts = np.ones(extent, np.int64)
-            for span, places in zip(self.spans, self.source, strict=True):
-                if span.axis == axis:
-                    counts = counts * span.places(places, 0, extent).counts
-            total *= int(counts.sum())
+            pairs = zip(self.spans, self.source, strict=True)  # each index that reads its own place alone reads one
+            moved = [(s, places) for s, places in pairs if s.axis == axis and (s != Span(axis) or places < extent)]
+            counts = [span.places(places, 0, extent).counts for span, places in moved]
+            total *= int(np.prod(counts, axis=0).sum()) if counts else extent
         return total * self.fixed
 
     @property
@@ -117,6 +116,8 @@ class AccessMap:
 
     def of(self, operand: int) -> Reads | None:
         """What is read of an operand, None where the map does not name it."""
+        if 0 <= operand < len(self.reads) and self.reads[operand].operand == operand:
+            return self.reads[operand]  # of thousands of operands each is asked for
         return next((reads for reads in self.reads if reads.operand == operand), None)
 
 
