@@ -7,6 +7,7 @@ is written once.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ SHIFT, ARRIVAL = -1, -2
 #: Addresses of an operand from which on they are counted on and not listed.
 _LISTED = 4
 _LONGEST_PERIOD = 1024
+#: Tables that are kept.
+_KEPT = 16
 
 
 class StepForm(NamedTuple):
@@ -118,10 +121,16 @@ def _call_form(step: KernelCall) -> StepForm:
 def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
     """The steps of a stage as tables; where rows of `row_bytes` arrive, in a run for each row.
 
+    Those of the last stages are kept: a text is sized, written, and written again for its proof.
+
     Raises:
         ValueError: the tables do not give the same steps; never to be seen.
     """
-    plain = plain_forms(steps, row_bytes)
+    return _table_of(tuple(plain_forms(steps, row_bytes)), by_push=bool(row_bytes))
+
+
+@lru_cache(_KEPT)
+def _table_of(plain: tuple[StepForm, ...], *, by_push: bool) -> StepTable:
     table = StepTable(counted=_counted(plain))
     numbers: dict[StepForm, int] = {}
     at, positions, order = dict(table.counted), _positions(table.counted), list[int]()
@@ -134,11 +143,11 @@ def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
             form = form._replace(places=tuple(places))
         order.append(numbers.setdefault(form, len(numbers)))
     table.forms = list(numbers)
-    if row_bytes:
+    if by_push:
         _by_push(table, order, plain)
     else:
         _by_repetition(table, order)
-    if list(table.steps()) != plain:
+    if tuple(table.steps()) != plain:
         raise ValueError("the tables of a stage do not give its steps")
     return table
 
