@@ -81,18 +81,20 @@ class Patience:
     """What plans are improved with at most, and what is left out.
 
     `buffers` are those of all packing problems: time goes by them. A search that gains nothing ends behind
-    `without_gain` plans and as many again as it took to the last gain. Neighbours that seem to break a cap, or to need
+    `without_gain` plans, and as many again as it took to the last gain, with `idle` buffers: plans of small models take
+    no time. Neighbours that seem to break a cap, or to need
     `hopeless` times what the plan needs, are not tried.
     """
 
     buffers: int
     without_gain: int
+    idle: int
     hopeless: float
 
 
 #: Prices tell arenas well. The head alone hangs on how stripes lie in each other, which only packing shows: with the
 #: patience of arenas, heads of four of ten models were 1 to 8 % higher.
-_PATIENCE = {"arena": Patience(40_000, 40, 1.1), "head": Patience(200_000, 300, 2.0)}
+_PATIENCE = {"arena": Patience(40_000, 40, 8_000, 1.1), "head": Patience(200_000, 300, 8_000, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +156,9 @@ class StripeSearch:
         self._kept_unsplit = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
         self.buffers, self.usual_buffers = 0, int(share * self.patience.buffers)
         self.most_buffers = self.usual_buffers
-        #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is.
-        self.begun = self.gained = 0
+        #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is; the
+        #: buffers then.
+        self.begun = self.gained = self.spent = 0
         self.lowest = maxsize
         self.interrupted = False
         #: Until when plans were tried, in words.
@@ -323,7 +326,7 @@ class StripeSearch:
             self.model.check()
             self.plans[stretches] = trial.plan
             if trial.plan and trial.plan.score < self.lowest:
-                self.lowest, self.gained = trial.plan.score, len(self.plans)
+                self.lowest, self.gained, self.spent = trial.plan.score, len(self.plans), self.buffers
             self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
             yield trial.plan
 
@@ -381,6 +384,7 @@ class StripeSearch:
         Then in turn from one whose stretches cover other operators, the best of the other objective, and the next.
         """
         self.begun = self.gained = len(self.plans)
+        self.spent = self.buffers
         tried: set[Stretches] = set()
         starts = 0
         left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
@@ -468,7 +472,8 @@ class StripeSearch:
     def _is_over(self) -> str:
         """That in words, where improvement has used up its buffers, or has gained nothing for long."""
         since = len(self.plans) - self.gained
-        if since > self.patience.without_gain + self.gained - self.begun:
+        enough = self.buffers - self.spent > self.patience.idle
+        if enough and since > self.patience.without_gain + self.gained - self.begun:
             return f"{since:,} tries in a row gained nothing"
         return "the limit in work was reached" if self.buffers >= self.most_buffers else ""
 
