@@ -82,8 +82,7 @@ class Patience:
 
     `buffers` are those of all packing problems: time goes by them. A search that gains nothing ends behind
     `without_gain` plans, and as many again as it took to the last gain, with `idle` buffers: plans of small models take
-    no time. Neighbours that seem to break a cap, or to need
-    `hopeless` times what the plan needs, are not tried.
+    no time. Neighbours that seem to break a cap, or to need `hopeless` times what the plan needs, are not tried.
     """
 
     buffers: int
