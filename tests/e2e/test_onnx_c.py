@@ -57,6 +57,48 @@ def test_drawn_nodes_compute_what_onnx_runtime_computes(kind: str, tmp_path: Pat
     assert answers == ["equal"] * len(answers)
 
 
+def _with_all_maps(model: Path, target: Path, types: tuple[type, ...]) -> int:
+    """Writes a model whose outputs are all values of the given types that its nodes compute; how many they are."""
+    import onnxruntime
+
+    file = onnx.load(model)
+    names = [y for node in file.graph.node for y in node.output if y and node.op_type != "Constant"]
+    del file.graph.output[:]
+    file.graph.output.extend(onnx.ValueInfoProto(name=y) for y in names)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(file.SerializeToString(), options)
+    fed = session.get_inputs()[0]
+    values = zip(names, session.run(names, {fed.name: np.zeros(fed.shape, np.float32)}), strict=True)
+    ends = [
+        helper.make_tensor_value_info(y, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+        for y, v in values
+        if v.dtype in types and v.ndim > 1
+    ]
+    del file.graph.output[:]
+    file.graph.output.extend(ends)
+    onnx.save(file, target)
+    return len(ends)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "types", "least"),
+    [
+        ("resnet8.onnx", (np.float32,), 20),
+        ("mobilenet_v2_like.onnx", (np.float32,), 60),
+        ("quantised/resnet8_int8.onnx", (np.int8, np.uint8), 15),
+        ("quantised/ds_cnn_kws_qdq.onnx", (np.int8, np.uint8), 14),
+    ],
+)
+def test_every_map_is_that_of_onnx_runtime(tmp_path: Path, model: str, types: tuple[type, ...], least: int) -> None:
+    path = tmp_path / "maps.onnx"
+    assert _with_all_maps(MODELS / model, path, types) >= least
+    source = _written(path, tmp_path)
+    request = stated_request(source.read_text())
+    assert re.search("are equal|lie within the bound", execute_network(str(path), request, source).details)
+
+
 def test_what_is_left_of_a_bounded_sum_may_differ_as_the_sum_does(tmp_path: Path) -> None:
     assert compare("convolution", 47, tmp_path) == "equal"  # sums of 5 in floats, of which a Clip leaves 0.75
 
