@@ -1,7 +1,7 @@
 """Both files on real runtimes, on random and on extreme inputs: outputs, and the maps at the end of each stretch.
 
-A runtime that plans memory itself has those maps as further outputs. A plan that the file has knows nothing of them:
-the file is cut off behind each.
+A runtime that follows no plan of the file has those maps as further outputs. Else the file is cut off behind each: its
+plan knows nothing of them, and the head is that of the file.
 """
 
 from __future__ import annotations
@@ -93,18 +93,18 @@ def execute_on_tflm(
     """
     if not installed():
         raise Skipped(f"tflite-micro is not installed; {INSTALL}")
-    heads: list[tuple[bytes, int]] = []
+    heads: dict[bytes, int] = {}
     plain = for_reference_kernels(rewritten.model, kernels, (rewritten, compared))
     unplanned = plain is not rewritten.model
     rewritten = replace(rewritten, model=plain)
 
     def run(effort: ExecutionEffort, data: bytes) -> Outputs:
         done = run_tflm(data, rounds=effort.rounds, seed=effort.seed, extremes=effort.rounds > 1)
-        heads.append((data, done.head))
+        heads[data] = done.head
         return done.outputs
 
     def run_given(data: bytes, feeds: Feeds) -> list[list[Array]]:
-        heads.append((data, run_tflm(data, rounds=0).head))
+        heads[data] = run_tflm(data, rounds=0).head
         return [outputs for outputs, _ in tflm_values(data, [[x.tobytes() for x in feed] for feed in feeds])]
 
     def runs_with(effort: ExecutionEffort) -> Runs:
@@ -112,14 +112,15 @@ def execute_on_tflm(
             return converted_runs(original, rewritten, compared.host, effort, run_given)
         return (partial(run, effort),) * 2
 
-    planned = not unplanned and planner.read_plan(rewritten.model) is not None
-    said = _compare(original, rewritten, compared, runs_with, effort, planned=planned)
-    data, head = heads[1]
-    predicted = planner.predicted_head(read_tflite(data, rewritten.model.name))  # with the wheel's own kernels
+    said = _compare(original, rewritten, compared, runs_with, effort, further=unplanned)
+    ran = rewritten.model.data if rewritten.model.data in heads else next(reversed(heads))  # with further outputs
+    head = heads[ran]
+    predicted = planner.predicted_head(read_tflite(ran, rewritten.model.name))  # with the wheel's own kernels
     if planner.padded(head) != planner.padded(predicted):
         raise BrokenPlanError(f"TFLM reports a head of {head:,} bytes, predicted are {predicted:,}")
     head_said = _UNPLANNED.format(library_of(kernels)) if unplanned else f"head {head:,} bytes"
-    how = "without its plan" if unplanned else "with its plan" if planned else "as it is"
+    has_plan = planner.read_plan(rewritten.model) is not None
+    how = "without its plan" if unplanned else "with its plan" if has_plan else "as it is"
     what = f"the file {how} on TFLM's reference kernels"
     return Executed(f"{said}, {head_said}, tflite-micro {tflm_version()}", what, not unplanned)
 
@@ -161,17 +162,16 @@ def execute_on_litert(
     if not litert_installed():
         raise Skipped(f"ai-edge-litert is not installed; {INSTALL_LITERT}")
 
-    def runs_with(effort: ExecutionEffort) -> Runs:
-        if compared.host.converts:
-            return converted_runs(original, rewritten, compared.host, effort, _given_to_litert)
-        return (partial(_on_litert, effort, kernels),) * 2
+    def compare(runs_with: Callable[[ExecutionEffort], Runs]) -> str:
+        return _compare(original, rewritten, compared, runs_with, effort, further=True)
 
-    kernels = OPTIMISED
-    try:
-        said = _compare(original, rewritten, compared, runs_with, effort)
-    except (BrokenPlanError, Skipped):
-        kernels = REFERENCE
-        said = _compare(original, rewritten, compared, runs_with, effort)
+    if compared.host.converts:
+        said = compare(lambda effort: converted_runs(original, rewritten, compared.host, effort, _given_to_litert))
+    else:
+        try:
+            said = compare(lambda effort: (partial(_on_litert, effort, OPTIMISED),) * 2)
+        except (BrokenPlanError, Skipped):
+            said = compare(lambda effort: (partial(_on_litert, effort, REFERENCE),) * 2)
     return Executed(said, "the file on LiteRT's kernels, which know no plan")
 
 
@@ -230,11 +230,12 @@ def _compare(
     runs_with: Callable[[ExecutionEffort], Runs],
     effort: ExecutionEffort,
     *,
-    planned: bool = False,
+    further: bool,
 ) -> str:
+    """Runs both files; with `further` once, the maps at the end of stretches outputs too, if that shows them equal."""
     began = time.monotonic()
     cuts = stretch_ends(original, rewritten, compared)
-    if cuts and not planned and not compared.host.converts:
+    if cuts and further and not compared.host.converts:
         kept = (
             with_outputs(original, [cut.original[0] for cut in cuts]),
             with_outputs(rewritten, [cut.rewritten[0] for cut in cuts]),

@@ -1,6 +1,7 @@
 """Models cut off behind an operator, so that a whole map becomes the output: ten bytes of a classifier prove little.
 
-The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor.
+The file is changed where it stands: the vector of operators gets shorter, the vector of outputs names one tensor, or a
+longer one stands behind the file.
 Bodies that nothing runs any more lose their operators, since TFLM prepares all subgraphs and plans only what runs.
 """
 
