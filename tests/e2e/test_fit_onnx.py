@@ -13,6 +13,9 @@ import pytest
 from commands import run
 from onnx import helper, numpy_helper
 
+from modelplan.formats import load_model
+from modelplan.primitives.reporting import report_nothing
+from modelplan.rewriting.striped_onnx import ladder
 from modelplan.rewriting.striped_onnx.ladder import run_times
 from modelplan.rewriting.striped_onnx.output_differences import compare_outputs
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings
@@ -91,6 +94,26 @@ def test_settings_alone_write_no_file(tmp_path: Path) -> None:
     assert f"nothing is written: {model} is the file to use" in " ".join(done.stdout.split())
     assert not out.exists()
     assert {p.name for p in tmp_path.iterdir()} == {"m.onnx"}
+
+
+@pytest.mark.parametrize("level", ["basic", "all"])
+def test_what_a_session_makes_of_a_model_needs_what_the_model_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    path = str(two_convolutions(tmp_path / "m.onnx", external=True))
+    goal = ladder.OnnxGoal(settings=SessionSettings(level=level), without=frozenset({"order"}))
+
+    def climbed() -> tuple[list[object], list[str]]:
+        answer = ladder.climb(path, load_model(path), goal, report_nothing)
+        facts = [(rung.name, rung.settings, rung.usual.peak, rung.best.peak, rung.stretches) for rung in answer.rungs]
+        return list[object](facts), answer.remarks
+
+    rungs, remarks = climbed()
+    assert len(rungs) > 1
+    monkeypatch.setattr(ladder, "_MANY_NODES", 1)
+    of_sessions, others = climbed()
+    assert of_sessions == rungs
+    assert others == ["a large model: what a session makes of it is measured, in a single order of its nodes", *remarks]
 
 
 def test_what_does_not_fit_is_no_file(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from modelplan.formats import load_model
 from modelplan.formats.dims import parsed_values
-from modelplan.model import Budget, Graph
+from modelplan.model import Budget, Graph, Kind
 from modelplan.planning import pipeline
 from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.lazy_records import dataclass
@@ -44,6 +44,7 @@ from modelplan.runtimes.ort.measuring import (
     MOST_SECONDS,
     Measured,
     MeasuringLimits,
+    SessionGraph,
     SessionLateError,
     SessionRefusedError,
     SessionSettings,
@@ -75,6 +76,9 @@ _MOST_MEASURED = 4
 _DRAWS = 4
 #: Processes in which both files are timed in turn, and the runs of each in a process.
 _PROCESSES, _TIMED = 3, 7
+#: A session optimises a model in seconds that grow with the square of its nodes: from so many on it optimises
+#: the model a single time at a level, and what comes of it is measured: a file with its weights, so below 2 GiB.
+_MANY_NODES, _MOST_WEIGHTS = 4_000, 3 << 29
 #: Plans with other outputs that are tried beside these.
 _MOST_UNEQUAL = 4
 #: Skips that are recomputed at most, and shares of their bytes up to which what they are made of is kept.
@@ -162,7 +166,11 @@ def climb(path: str, graph: Graph, goal: OnnxGoal, progress: Report, seconds: fl
         name = min(unknown | (goal.without & {"as is"}))
         raise RequestError(f"no rung {name!r} to leave out; there are: {', '.join(list(RUNGS)[1:])}")
     with tempfile.TemporaryDirectory(dir=Path(path).resolve().parent, prefix=".modelplan-") as folder:
-        return _Climb(path, graph, goal, progress, Path(folder), seconds).run()
+        try:
+            return _Climb(path, graph, goal, progress, Path(folder), seconds).run()
+        finally:
+            for file in Path(folder).parent.glob(f"{Path(folder).name}_*.onnx"):
+                file.unlink()
 
 
 @dataclass
@@ -189,6 +197,14 @@ class _Climb:
         self.original: Measured | None = None
         #: Bytes of sessions of the model without an arena, aligned and all, by level, threads and order.
         self.sessions: dict[tuple[object, ...], tuple[int, int]] = {}
+        weights = sum(tensor.nbytes for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
+        self.is_large = len(self.proto.graph.node) >= _MANY_NODES and weights < _MOST_WEIGHTS
+        if self.is_large:
+            self.ladder.remarks.append(
+                "a large model: what a session makes of it is measured, in a single order of its nodes"
+            )
+        #: What sessions make of a large model, by level.
+        self.optimized: dict[str, SessionGraph] = {}
         self.blocked: dict[str, str] = {}
 
     def say(self, text: str) -> None:
@@ -286,13 +302,16 @@ class _Climb:
         """What stripes need to know of the model and of what a session makes of it."""
         self.kept = self._kept_values()
         if self.goal.settings.level == "all" and self.kept is not None and not self.goal.tolerance:
-            self.blocked = blocked_values(self.path)
+            known = self.optimized.get("all")
+            self.blocked = known.blocked if known else blocked_values(self.path)
         return self._reading(self.proto, self.graph)
 
     def _kept_values(self) -> frozenset[str] | None:
         """The values that a session keeps; None where ONNX Runtime does not write its optimized model."""
+        level = self.goal.settings.level
+        known = self.optimized.get("extended" if level == "all" else level)
         try:
-            return kept_values(self.path, self.goal.settings.level)
+            return known.values if known else kept_values(self.path, level)
         except ModelError as problem:
             self.ladder.remarks.append(f"what a session fuses is not known, so stripes may part it: {problem}")
             return None
@@ -304,7 +323,8 @@ class _Climb:
         self.say(f"measuring {Path(path).name}: {settings.described()}")
         measured = self._measured_once(path, settings, inputs=_INPUTS if keep else 0, keep=keep)
         usual = measured.session if self.original is None else self.original.session
-        if settings.level == "all" and (settings.arena == "off" or "Conv" in self.graph.kinds):
+        ordered_anew = settings.level == "all" and (settings.arena == "off" or "Conv" in self.graph.kinds)
+        if ordered_anew and not (self.is_large and path == self.path):
             for draw in range(1, _DRAWS):
                 if below is not None and measured.above(usual).peak >= below:
                     break
@@ -317,14 +337,37 @@ class _Climb:
         seconds = self._left() if self.original else MOST_SECONDS
         key = path, settings.level, settings.threads, settings.order
         needed = self.sessions.get(key)
+        file, now = self._in_place_of(path, settings)
         try:
-            measured = measure(path, self.shapes, settings, feeds=self.feeds, seconds=seconds, needed=needed, **more)
+            measured = measure(file, self.shapes, now, feeds=self.feeds, seconds=seconds, needed=needed, **more)
         except SessionLateError:
             self._check()
             raise
         if path == self.path:
             self.sessions.setdefault(key, (measured.session, measured.loaded))
         return measured
+
+    def _in_place_of(self, path: str | Path, settings: SessionSettings) -> tuple[str | Path, SessionSettings]:
+        """The file that is measured, and how: of a large model what a session makes of it at the level.
+
+        That lies beside the model, so that its external data is found. Where ONNX Runtime does not write it, each
+        session optimises the model itself.
+        """
+        level = settings.level
+        if path != self.path or not self.is_large or level == "disable":
+            return path, settings
+        file = self.folder.parent / f"{self.folder.name}_{level}.onnx"
+        if level not in self.optimized:
+            self.say(f"optimising {Path(path).name} at level {level}")
+            try:
+                self.optimized[level] = write_optimized(path, level, file, weights_inside=True)
+            except ModelError as problem:
+                if self.original:  # what was measured until now is not compared with the model itself
+                    raise
+                self.ladder.remarks.append(f"each session optimises the model itself: {problem}")
+                self.is_large = False
+                return path, settings
+        return file, replace(settings, level="disable")
 
     def _best_settings(self, base: OnnxRung) -> OnnxRung:
         """The model at the settings that need the fewest bytes, of those that may be changed; the order comes last."""
@@ -519,15 +562,15 @@ class _Climb:
         assert search is not None
         assert self.original is not None
         program = striped_onnx_program(reading, plan.stretches, search.threads)
+        least = min(rung.best.peak for rung in self.ladder.rungs)
         forms = []
         for said, form in _FORMS.items():
             model = write_striped_onnx(source.proto, reading, program, **form)
             try:
                 with self._draft(model) as path:
-                    forms.append((self._measure(path, best.settings, keep=True), said, model))
+                    forms.append((self._measure(path, best.settings, keep=True, below=least), said, model))
             except ModelError as problem:
                 self.ladder.remarks.append(f"{_plan_words(plan, search)}: {problem}")
-        least = min(rung.best.peak for rung in self.ladder.rungs)
         better = sorted((form for form in forms if form[0].peak < least), key=lambda form: form[0].peak)
         differences = [compare_outputs(self.original.outputs, measured.outputs) for measured, *_ in better]
         for (measured, said, model), difference in zip(better, differences, strict=True):

@@ -224,9 +224,7 @@ def kept_values(model: str | Path, level: str) -> frozenset[str]:
     At level all the layout of maps changes, and names with it: there the values of level extended are told.
     """
     with tempfile.TemporaryDirectory() as name:
-        level = "extended" if level == "all" else level
-        request = {"model": str(model), "level": level, "optimized": f"{name}/optimized.onnx"}
-        return frozenset(session_answer(request)["values"])
+        return write_optimized(model, "extended" if level == "all" else level, f"{name}/optimized.onnx").values
 
 
 def blocked_values(model: str | Path) -> dict[str, str]:
@@ -235,9 +233,7 @@ def blocked_values(model: str | Path) -> dict[str, str]:
     A + behind the operator says that the kernel adds another value to its result.
     """
     with tempfile.TemporaryDirectory() as name:
-        request = {"model": str(model), "level": "all", "optimized": f"{name}/optimized.onnx"}
-        blocked: dict[str, str] = session_answer(request)["blocked"]
-        return blocked
+        return write_optimized(model, "all", f"{name}/optimized.onnx").blocked
 
 
 def value_types(model: str | Path) -> dict[str, bytes]:
@@ -259,9 +255,22 @@ def value_types(model: str | Path) -> dict[str, bytes]:
     return {value.name: value.type.SerializeToString() for value in graph.output}
 
 
-def write_optimized(model: str | Path, level: str, path: str | Path) -> None:
-    """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it."""
-    session_answer({"model": str(model), "level": level, "optimized": str(path)})
+@dataclass(frozen=True, slots=True)
+class SessionGraph:
+    """What a session makes of a model: names of its values, and those in blocks of channels with their operators."""
+
+    values: frozenset[str]
+    blocked: dict[str, str]
+
+
+def write_optimized(model: str | Path, level: str, path: str | Path, *, weights_inside: bool = False) -> SessionGraph:
+    """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it.
+
+    With `weights_inside` these are in the file: a session then keeps as many bytes for them as it does for the model's.
+    """
+    request = {"model": str(model), "level": level, "optimized": str(path), "inside": weights_inside}
+    answer = session_answer(request)
+    return SessionGraph(frozenset(answer["values"]), answer["blocked"])
 
 
 def time_in_turn(

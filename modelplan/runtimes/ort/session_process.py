@@ -211,7 +211,8 @@ def _optimized(request: Request) -> dict[str, object]:
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[request["level"]])
     options.log_severity_level = 4
     options.optimized_model_filepath = request["optimized"]
-    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
+    if not request["inside"]:
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
     onnxruntime.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"])
     graph = onnx.load(request["optimized"], load_external_data=False).graph
     blocked = {
