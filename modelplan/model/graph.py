@@ -115,7 +115,8 @@ class Graph:
     `fingerprint` is the SHA-256 of the file that the model was read from, in hexadecimal; empty for a body and where
     there was no file; `source` is the path of that file, which no plan remembers. Graphs are equal whatever files they
     come from. `stated` are the names of computed tensors, also in bodies, some extents of which no operator tells: the
-    caller or the file states them, and a run may have others.
+    caller or the file states them, and a run may have others. `folded` is how many operators of the file are none here,
+    since only constants feed them.
 
     Raises:
         ValueError: an index out of range, a tensor with two producers, a constant that is written,
@@ -132,6 +133,7 @@ class Graph:
     fingerprint: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     stated: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
+    folded: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         self._check_indices()

@@ -9,6 +9,7 @@ Source: onnxruntime, core/framework/bfc_arena.cc, mem_pattern_planner.h, executi
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 from modelplan.model import Graph, Runtime
 from modelplan.planning.allocators.systems.bfc import GRANULE, BfcArena, twofold
@@ -162,10 +163,10 @@ def predicted_heap(
     kept = packed_in_arena(graph) if arena else []
     for size in kept:
         heap.take(size)
-    asked = "events", runtime, threads, tuple(extents.items())
-    events = graph.memoised(asked, lambda: tuple(block_events(graph, runtime, threads, extents)))
-    runs = _Runs(heap, graph, events, pattern=pattern, keep_outputs=keep_outputs, threads=threads)
-    first, *later = (runs.peak() for _ in range(3))
+    asked = "steps of a run", runtime, threads, tuple(extents.items())
+    steps = graph.memoised(asked, lambda: _steps(graph, runtime, threads, extents))
+    runs = _Runs(heap, graph, steps, pattern=pattern, keep_outputs=keep_outputs)
+    first, *later = (runs.peak() for _ in range(3 if arena else 2))  # without an arena later runs are alike
     held = sum(kept)
     peaks = first[0], max(run_peaks[0] for run_peaks in later), first[1], max(run_peaks[1] for run_peaks in later)
     return HeapNeed(*(peak - held for peak in peaks))
@@ -184,6 +185,28 @@ def _check_followed(graph: Graph, extents: Extents) -> None:
             raise UnpredictableError(f"not known which extents a session knows behind {op.kind} {name!r}")
 
 
+class _RunStep(NamedTuple):
+    """What an operator does in a run: values it computes, bytes of its kernel, of its threads' buffers, its blocks."""
+
+    writes: int
+    working: int
+    buffers: int
+    events: Sequence[BlockEvent]
+
+
+def _steps(graph: Graph, runtime: Runtime, threads: int, extents: Extents) -> list[_RunStep]:
+    """The operators in the session's order."""
+    by_op: dict[int, list[BlockEvent]] = {}
+    for event in block_events(graph, runtime, threads, extents):
+        by_op.setdefault(event.op, []).append(event)
+    steps = []
+    for index in session_order(graph):
+        op = graph.ops[index]
+        working = _PRODUCT * prod(graph.tensors[op.outputs[0]].shape[:-2]) if op.kind == "MatMul" else 0
+        steps.append(_RunStep(len(op.writes), working, thread_bytes(graph, op, threads), by_op.get(index, ())))
+    return steps
+
+
 class _Runs:
     """The runs of one session, one after the other on the same heap."""
 
@@ -191,55 +214,54 @@ class _Runs:
         self,
         heap: PlainHeap | BfcArena,
         graph: Graph,
-        events: Sequence[BlockEvent],
+        steps: Sequence[_RunStep],
         *,
         pattern: bool,
         keep_outputs: bool,
-        threads: int = 1,
     ) -> None:
-        self.heap = heap
+        self.heap, self.steps = heap, steps
         self.keep_outputs = keep_outputs
         self.outputs: list[int] = []  # blocks of the run before, which the caller still has
-        self.graph = graph
         readers = sum(max(len(tensor_readers) - 1, 0) for tensor_readers in graph.readers)
         self.frame = _RUN + _VALUE * len(graph.tensors) + _READER * readers
         self.frame += _INPUT * len(graph.inputs) + _OUTPUT * len(graph.outputs)
         self.planner = PatternPlanner() if pattern else None
         self.noted: PatternPlanner | None = None
         self.runs = 0
-        by_op: dict[int, list[BlockEvent]] = {}
-        for event in events:
-            by_op.setdefault(event.op, []).append(event)
-        self.steps = [(graph.ops[op], by_op.get(op, [])) for op in session_order(graph)]
-        self.threads, self.buffers = threads, ThreadBuffers()
+        self.given_out = {event.block for step in steps for event in step.events if event.is_output}
+        self.buffers = ThreadBuffers()
 
     def peak(self) -> tuple[int, int]:
         """The most bytes of the next run, in all blocks and in those of tensors."""
-        noted, planner = self.noted, None if self.noted else self.planner
-        whole = self.heap.take(noted.height) if noted and noted.height else None
+        heap, buffers, noted, planner = self.heap, self.buffers, self.noted, None if self.noted else self.planner
+        whole = heap.take(noted.height) if noted and noted.height else None
         blocks: dict[int, int] = {}
-        most = tensors = self.heap.held + self.buffers.held
-        values = len(self.outputs)
-        given_out = {event.block for _, events in self.steps for event in events if event.is_output}
-        for op, events in self.steps:
-            values += len(op.writes)
-            working = _PRODUCT * prod(self.graph.tensors[op.outputs[0]].shape[:-2]) if op.kind == "MatMul" else 0
-            most = max(most, self._total(values) + working)
-            own = self.buffers.need(thread_bytes(self.graph, op, self.threads))
-            for event in events:
+        most = tensors = heap.held + buffers.held
+        values, beside = len(self.outputs), self._beside()
+
+        def total() -> int:
+            """All bytes now: `values` were computed and not given back."""
+            own = heap.held + buffers.held + heap.own + beside + _TENSOR * values
+            return own + planner.own if planner else own
+
+        for step in self.steps:
+            values += step.writes
+            most = max(most, total() + step.working)
+            own = buffers.need(step.buffers)
+            for event in step.events:
                 if not (noted and event.value):
                     self._carry_out(event, blocks)
                 if planner and event.value:
                     planner.note(event.block, event.size)
                 values -= event.value and not event.size
-                tensors = max(tensors, self.heap.held + own)
-                most = max(most, self._total(values) + working + own - self.buffers.held)
+                tensors = max(tensors, heap.held + own)
+                most = max(most, total() + step.working + own - buffers.held)
         if planner:
-            most = max(most, self._total(values) + _MADE + planner.places * _PLACE)
-        kept = [block for name, block in blocks.items() if name in given_out]
-        ended = [block for name, block in blocks.items() if name not in given_out]
+            most = max(most, total() + _MADE + planner.places * _PLACE)
+        kept = [block for name, block in blocks.items() if name in self.given_out]
+        ended = [block for name, block in blocks.items() if name not in self.given_out]
         for block in (*ended, *([] if whole is None else [whole]), *self.outputs, *([] if self.keep_outputs else kept)):
-            self.heap.give(block)
+            heap.give(block)
         self.outputs = kept if self.keep_outputs else []
         self.noted = noted or planner
         self.runs += 1
@@ -251,10 +273,7 @@ class _Runs:
         else:
             self.heap.give(blocks.pop(event.block))
 
-    def _total(self, values: int) -> int:
-        """All bytes now: `values` that were computed and not given back."""
-        pattern = self.planner.own if self.planner else 0
-        if self.noted:
-            pattern = _PATTERN + self.noted.places * _PLACE
-        later = (_LATER if self.runs else 0) + _KEPT * len(self.outputs)
-        return self.heap.held + self.buffers.held + self.heap.own + self.frame + _TENSOR * values + pattern + later
+    def _beside(self) -> int:
+        """The session's own bytes in the next run, which stay the same while it goes."""
+        pattern = _PATTERN + self.noted.places * _PLACE if self.noted else 0
+        return self.frame + pattern + (_LATER if self.runs else 0) + _KEPT * len(self.outputs)

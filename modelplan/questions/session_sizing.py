@@ -265,7 +265,7 @@ def _as_run(file: ModelFile, asked: SessionAsked) -> tuple[Graph, Extents]:
     with _on_disk(file) as path:
         if has_bodies(path):
             raise UnpredictableError("it runs bodies, which are not followed")
-        graph = load_as_run(path, asked.dims, asked.shapes, asked.values)
+        graph = file.graph if not file.graph.folded else load_as_run(path, asked.dims, asked.shapes, asked.values)
         return with_own_dequantised(graph, session_extents(path, graph))
 
 

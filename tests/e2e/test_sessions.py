@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelplan import AnalyzeRequest, CheckRequest, ModelRequest, analyze, check_budgets
 from modelplan.answers.check_outcomes import Limits
-from modelplan.formats import load_as_run
+from modelplan.formats import load_as_run, load_model
 from modelplan.primitives.units import human
 from modelplan.runtimes.ort import measuring, remembered
 from modelplan.runtimes.ort.measuring import Measured, SessionSettings, measure
@@ -125,11 +125,17 @@ def test_without_time_the_session_is_predicted(models: Path) -> None:
     assert "predicted: heap of a session at graph optimization level off" in done.stdout
 
 
-def test_a_predicted_session_reads_the_nodes_once_for_all_settings(models: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words", "reads"), [("resnet8", (), 0), ("bert_like", ("--dim", "batch=1", "--dim", "sequence=64"), 1)]
+)
+def test_a_predicted_session_reads_nodes_that_are_folded_once_for_all_settings(
+    models: Path, name: str, words: tuple[str, ...], reads: int
+) -> None:
+    assert bool(load_model(models / f"{name}.onnx", words[1::2]).folded) == bool(reads)
     with mock.patch("modelplan.questions.session_sizing.load_as_run", wraps=load_as_run) as read:
-        done = run("explain", models / "resnet8.onnx", "--measure", "0", "--seconds", "0")
+        done = run("explain", models / f"{name}.onnx", *words, "--measure", "0", "--seconds", "0")
     assert "Less by settings alone" in done.stdout
-    assert read.call_count == 1
+    assert read.call_count == reads
 
 
 def test_without_onnx_runtime_the_session_is_predicted(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,12 +169,11 @@ class GraphBuilder:
         outputs = tuple(self.find(v.name, "output") for v in self.proto.output)
         if self.parent is None and self.model.open:
             raise OpenExtentsError(self.model.open, self.model.followers, self.model.walked.counts["operators"])
-        remarks = self._remarks() if self.parent is None else ()
-        of_file = self.model.fingerprint if self.parent is None else ""
-        stated = tuple(dict(self.model.stated).items()) if self.parent is None else ()
-        return Graph(
-            name, "onnx", tuple(self.tensors), tuple(self.ops), inputs, outputs, remarks, of_file, stated=stated
-        )
+        content = tuple(self.tensors), tuple(self.ops), inputs, outputs
+        if self.parent is not None:
+            return Graph(name, "onnx", *content)
+        stated, model = tuple(dict(self.model.stated).items()), self.model
+        return Graph(name, "onnx", *content, self._remarks(), model.fingerprint, stated=stated, folded=model.folded)
 
     def _give_value(self, name: str, t: int) -> None:
         """Takes the value that the caller gives an input of the model: what it decides is decided as by a constant."""
