@@ -70,9 +70,17 @@ def all_moves(program: Program) -> Mapping[int, list[Move]]:
     if known is None:
         kinds = VIEWS.get(program.format, set()) | MOVING
         moving = (i for i, step in enumerate(program.steps) if step.moves or step.kind in kinds)
-        known = {i: moves for i in moving if (moves := moves_of(program, program.steps[i]))}
+        known = {i: moves for i in moving if (moves := _known_moves(program, program.steps[i]))}
         _MOVES[program] = known
     return known
+
+
+def _known_moves(program: Program, step: Step) -> list[Move]:
+    """The moves of a step; those of an operator of a graph are the same in each order, and found once."""
+    graph = program.graph
+    if graph is None:
+        return moves_of(program, step)
+    return graph.memoised_of(graph.ops[step.op], "moves", lambda: moves_of(program, step))
 
 
 _MOVES: WeakKeyDictionary[Program, Mapping[int, list[Move]]] = WeakKeyDictionary()

@@ -77,7 +77,8 @@ class Program:
     """A whole run: tensors, steps in order, what the caller writes before and reads after. Equal to itself alone.
 
     `sequential`: its kernels finish one element of their output after the other, front to back; with `plain_loops`
-    convolutions and matrix products do so too. `library` names the kernels.
+    convolutions and matrix products do so too. `library` names the kernels. `graph` is the one whose operators run, where
+    the program was made of one.
     """
 
     format: str
@@ -89,6 +90,7 @@ class Program:
     sequential: bool = False
     plain_loops: bool = False
     library: str = "reference"
+    graph: Graph | None = None
 
     def tensor(self, number: int) -> str:
         """The name of a tensor in messages."""
@@ -134,7 +136,7 @@ def graph_program(graph: Graph, order: Sequence[int]) -> Program:
     steps = tuple(_graph_step(graph.ops[i], i) for i in order)
     custom = {op.kind.removeprefix(_CUSTOM) for op in graph.ops if op.kind.startswith(_CUSTOM)}
     steps = _writing_work(steps, values, graph.inputs, custom)
-    return Program(graph.format, names, values, steps, graph.inputs, graph.outputs)
+    return Program(graph.format, names, values, steps, graph.inputs, graph.outputs, graph=graph)
 
 
 def _writing_work(
