@@ -77,8 +77,8 @@ class Program:
     """A whole run: tensors, steps in order, what the caller writes before and reads after. Equal to itself alone.
 
     `sequential`: its kernels finish one element of their output after the other, front to back; with `plain_loops`
-    convolutions and matrix products do so too. `library` names the kernels. `graph` is the one whose operators run, where
-    the program was made of one.
+    convolutions and matrix products do so too. `library` names the kernels. `graph`: the one whose operators
+    run, where the program was made of one.
     """
 
     format: str
