@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from modelplan.answers.explanation import Advice, Needs, Suggestion
 from modelplan.primitives.reporting import Report, report_nothing
@@ -11,9 +12,11 @@ from modelplan.questions.explaining.subjects import Measure, ModelSubject, OutOf
 #: One change at one place.
 Step = tuple[TriedChange, Place]
 
-#: Operators of all models that are planned anew where no time is stated: so a limit is the same on each machine. The
-#: bodies that operators run are planned by themselves, which takes as long as so many operators.
-_MOST_WORK, _BODY_WORK = 300_000, 150
+#: Operators of all models that are planned anew where no time is stated, so that a limit is the same on each machine:
+#: the most, bytes of the file for each, and those that are planned of a small file too.
+_MOST_WORK, _WORK_BYTES, _LEAST_WORK = 300_000, 2, 60_000
+#: Bodies that operators run are planned by themselves, which takes as long as so many operators.
+_BODY_WORK = 150
 #: For combinations: changes that may help only together with others are tried too.
 _ENABLING = frozenset({"best order"})
 
@@ -28,7 +31,7 @@ class Trials:
         default_factory=dict
     )
     work: int = 0
-    most_work: int = _MOST_WORK
+    most_work: int | None = None
 
     def attempt(self, steps: Iterable[Step]) -> tuple[ModelSubject, Measure]:
         """The model after these changes, made in the order of the table, and what it needs.
@@ -50,12 +53,20 @@ class Trials:
             raise result
         return result
 
+    @cached_property
+    def _most(self) -> int:
+        """The operators that are planned anew."""
+        if self.most_work is not None:
+            return self.most_work
+        size = len(self.base.source.content) if self.base.source else 0
+        return min(_MOST_WORK, max(_LEAST_WORK, size // _WORK_BYTES))
+
     def _apply(self, ordered: tuple[Step, ...]) -> tuple[ModelSubject, Measure]:
         before = self.base if len(ordered) == 1 else self.attempt(ordered[:-1])[0]
         after = apply_change(ordered[-1][0], before, ordered[-1][1])
         graph = self.base.graph
         self.work += sum(_BODY_WORK + len(body.ops) for body in graph.bodies) + len(graph.ops)
-        if self.base.deadline is None and self.work > self.most_work:
+        if self.base.deadline is None and self.work > self._most:
             raise OutOfTimeError
         return after, measured(after)
 
@@ -104,7 +115,7 @@ def advice(
     report: Report = report_nothing,
     *,
     alone: bool = False,
-    most_work: int = _MOST_WORK,
+    most_work: int | None = None,
 ) -> Advice:
     """What would lower the bytes of a model, each figure of a plan that was made for the changed model.
 
@@ -115,7 +126,7 @@ def advice(
         at: of changes of single operators only those of these are tried; None: of all.
         report: is called with a line for each change that helps, as soon as it is known.
         alone: whether only changes that go with no other are tried.
-        most_work: operators of all models that are planned anew where no time is stated.
+        most_work: operators of all models that are planned anew where no time is stated; None: by the file's bytes.
     """
     trials = Trials(base, start, most_work=most_work)
     helpful: list[Step] = []
