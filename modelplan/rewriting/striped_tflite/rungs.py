@@ -22,7 +22,7 @@ from modelplan.rewriting.striped_tflite.durations import op_time, program_time
 from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
-from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, pack
 from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -237,7 +237,7 @@ class ModelOnTarget:
 
     def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
         """The packing problem with the working buffers of the kernels."""
-        return placing.whole_program(program, overlaps, self.scratch_of).problem(planner.ALIGNMENT)
+        return as_problem(placing.whole_program(program, overlaps, self.scratch_of).problem(planner.ALIGNMENT))
 
     def scratch_of(self, program: TfliteProgram) -> list[tuple[int, int]]:
         """(tick, bytes) of every working buffer that the kernels ask for."""

@@ -8,7 +8,7 @@ from functools import cache, lru_cache, partial
 from itertools import chain, pairwise, product
 from sys import maxsize
 
-from modelplan.model import Graph, Problem, bounds
+from modelplan.model import Graph
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
@@ -20,7 +20,7 @@ from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanPart
 from modelplan.rewriting.striped_tflite.rungs import ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, glance, pack
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -258,7 +258,8 @@ class StripeSearch:
     def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
         plan = self._parts.plan(stretches)
-        packing = self._packed(plan.program.problem(planner.ALIGNMENT), self.goal.effort.answer)
+        problem = as_problem(plan.program.problem(planner.ALIGNMENT))
+        packing = pack(problem, self._tries(self.goal.effort.answer, len(problem)), seed=self.goal.seed)
         return self._score(self._arena(plan), packing.height), packing
 
     def _packed_rungs(self, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
@@ -354,18 +355,19 @@ class StripeSearch:
         if not beats(0) or not self._allowed(plan):
             return Trial()
         problem = plan.program.problem(planner.ALIGNMENT, beats)
-        if not beats(bounds.load_bound(problem)):
+        if not beats(problem.load):
             return Trial(None, len(problem))
-        packing = self._packed(problem, self.goal.effort.glance)
+        effort, seed = self.goal.effort, self.goal.seed
+        packing = glance(problem, self._tries(effort.glance, len(problem)), seed)
         if beats(int(_NEAR * packing.height)) and packing.height > packing.load:
-            packing = _lowest(packing, self._packed(problem, self.goal.effort.look))
+            packing = _lowest(packing, glance(problem, self._tries(effort.look, len(problem)), seed))
         point = Point(arena(packing.height), packing.height, plan.macs - self.model.macs, plan.steps, plan.slower)
         return Trial(PackedPlan((), packing, self._score(arena, packing.height), point), len(problem))
 
-    def _packed(self, problem: Problem, tries: int) -> GroupPacking:
-        """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
-        tries = max(tries // 3, min(tries, tries * _LARGE // max(1, len(problem))))
-        return pack(problem, tries, seed=self.goal.seed)
+    @staticmethod
+    def _tries(tries: int, buffers: int) -> int:
+        """So many tries of a packing, of a large problem fewer, down to a third."""
+        return max(tries // 3, min(tries, tries * _LARGE // max(1, buffers)))
 
     def _score(self, arena: Callable[[int], int], height: int) -> int:
         """The bytes of the objective that a program of this arena is expected to need with a packing of a height."""
