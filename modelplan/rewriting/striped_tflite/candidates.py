@@ -77,10 +77,11 @@ class Candidate(Cost):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Cost):
+class Choice:
     """Stretches to compute in stripes, apart and ascending, and what is expected of them."""
 
     stretches: tuple[StripedStretch, ...]
+    cost: Cost
 
 
 class Space:
@@ -407,20 +408,14 @@ def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
     return kept
 
 
-def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
+def cost_of(space: Space, chosen: Sequence[Candidate]) -> Cost:
     """What is expected of a plan of these stretches, which are apart and ascending."""
-    peaks, at = [c.peak for c in chosen], 0
+    at = peak = macs = ops = tail = 0
+    time = 0.0
     for c in chosen:
-        peaks += space.peaks[at : c.stretch.first]
-        at = c.stretch.last + 1
-    return Choice(
-        stretches=tuple(c.stretch for c in chosen),
-        peak=max(peaks + space.peaks[at:], default=0),
-        macs=sum(c.macs for c in chosen),
-        ops=sum(c.ops for c in chosen),
-        tail=sum(c.tail for c in chosen),
-        time=sum(c.time for c in chosen),
-    )
+        peak = max(peak, c.peak, *space.peaks[at : c.stretch.first])
+        macs, ops, tail, time, at = macs + c.macs, ops + c.ops, tail + c.tail, time + c.time, c.stretch.last + 1
+    return Cost(peak=max(peak, 0, *space.peaks[at:]), macs=macs, ops=ops, tail=tail, time=time)
 
 
 def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
@@ -446,15 +441,16 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
                 places = sweep.cheapest(target, price / max(1, whole))
                 if places is None:
                     break
-                choice = choice_of(space, [ordered[at] for at in places])
-                if choice.macs <= most_macs and choice.time <= most_time:
-                    kept.setdefault(choice.stretches, choice)
+                chosen = [ordered[at] for at in places]
+                cost, stretches = cost_of(space, chosen), tuple(c.stretch for c in chosen)
+                if cost.macs <= most_macs and cost.time <= most_time:
+                    kept.setdefault(stretches, Choice(stretches=stretches, cost=cost))
                     break
 
     keep_cheapest(levels, ordered)
     if kept and len(space.order) > _MANY_OPS:
-        lowest = min(kept.values(), key=lambda choice: choice.peak)
-        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.peak}
+        lowest = min(kept.values(), key=lambda choice: choice.cost.peak)
+        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.cost.peak}
         free = [replace(c, peak=0) if c.stretch in high else c for c in ordered]
-        keep_cheapest([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
-    return sorted(kept.values(), key=lambda choice: choice.peak)
+        keep_cheapest([target for target in levels if _FURTHER * lowest.cost.peak <= target < lowest.cost.peak], free)
+    return sorted(kept.values(), key=lambda choice: choice.cost.peak)

@@ -200,7 +200,7 @@ class _CarryingEstimate:
     def operand(self, op: int, x: int) -> int:
         """Bytes of copies of rows that an operator reads."""
         base, rows, shape = self.base, self.rows, self.base.graph.tensors[x].shape
-        _, extent = rows.windows(base.layers[op], base.output(op))
+        extent = rows.extent(base.layers[op], base.output(op))
         there = rows.held[x] if x in base.inner else min(extent, base.height(x))
         copied = 0 if x in base.inner else there * self.row[x]
         if copied or (op not in rows.padded and there != extent):

@@ -45,8 +45,12 @@ class CarriedRows:
 
     def windows(self, layer: Layer, y: int) -> tuple[list[int], int]:
         """The first operand row of an operator in each iteration, however far outside of the map, and how many rows."""
-        rows = [layer.reached(end - self.new_rows[y], end) for end in self.upto(y)]
-        return [lo for lo, _ in rows], rows[0][1] - rows[0][0]
+        return [layer.reached(end - self.new_rows[y], end)[0] for end in self.upto(y)], self.extent(layer, y)
+
+    def extent(self, layer: Layer, y: int) -> int:
+        """How many operand rows of an operator make those of an iteration."""
+        low, high = layer.reached(0, self.new_rows[y])
+        return high - low
 
     def padding(self, layer: Layer, x: int, there: int, extent: int) -> tuple[int, int]:
         """How many rows of padding an operator has in front of the rows of a map that are there, and behind them.
