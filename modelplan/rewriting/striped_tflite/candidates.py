@@ -35,6 +35,7 @@ from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     AnyLayers,
+    BlockLayers,
     CarryingLoop,
     ChannelBlocks,
     KeptHalo,
@@ -102,7 +103,7 @@ class Space:
         self._loads = self._live_bytes()
         self.live = [self._peak(step) for step in range(len(order))]
         self.peaks = [live + prices.scratch(op) for live, op in zip(self.live, order, strict=True)]
-        self.stretch = cache(self._stretch)
+        self.stretch, self.blocks = cache(self._stretch), cache(self._blocks)
         #: The highest peak of all steps before one, and of all from one on.
         self.before = [0, *accumulate(self.peaks, max)]
         self.behind = [*accumulate(reversed(self.peaks), max, initial=0)][::-1]
@@ -169,6 +170,20 @@ class Space:
             return None
         return base, self.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
 
+    def _blocks(self, first: int, last: int) -> tuple[BlockLayers, dict[int, int], int] | None:
+        """Operators [first, last] in blocks of channels, how many constants of each are cut, and live bytes across.
+
+        None where there are no such blocks.
+        """
+        try:
+            base = block_layers(self.graph, self.order, next(blocks_of(self, first, last)))
+        except (IllegalStripeError, StopIteration):
+            return None
+        operands = {op: channel_operands(self.graph, self.graph.ops[op]) for op in base.ops}
+        constants = {op: 0 if isinstance(found, str) else len(found.constants) for op, found in operands.items()}
+        touched = base.inner.union(*(self.graph.ops[op].reads for op in base.ops))
+        return base, constants, self.across(first, last, touched)
+
     def across(self, first: int, last: int, touched: frozenset[int]) -> int:
         """Bytes that live through steps [first, last] without being touched there."""
         return sum(
@@ -221,11 +236,12 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
 
     Operators of `barred` are in none.
     """
-    candidates = list[Candidate]()
+    candidates, graph = list[Candidate](), space.graph
+    whole = {op for op in space.order if isinstance(channel_operands(graph, graph.ops[op]), str)}
     for first in range(len(space.order)):
         for last in range(first, min(first + _LONGEST, len(space.order))):
             op = space.order[last]
-            if op in barred or isinstance(channel_operands(space.graph, space.graph.ops[op]), str):
+            if op in barred or op in whole:
                 break
             alone = first == last and not space.prices.scratch(op)  # blocks of it save nothing
             if not alone and max(space.peaks[first : last + 1]) > floor:
@@ -246,17 +262,12 @@ def blocks_of(space: Space, first: int, last: int) -> Iterator[ChannelBlocks]:
 
 def priced_blocks(space: Space, stretch: ChannelBlocks) -> Candidate | None:
     """Operators in blocks of channels with what they are expected to cost, None where there are no such blocks."""
-    try:
-        base = block_layers(space.graph, space.order, stretch)
-    except IllegalStripeError:
+    known = space.blocks(stretch.first, stretch.last)
+    if known is None:
         return None
-    graph, constants = space.graph, dict[int, int]()
-    for op in base.ops:
-        operands = channel_operands(graph, graph.ops[op])
-        constants[op] = 0 if isinstance(operands, str) else len(operands.constants)
-    across = space.across(stretch.first, stretch.last, base.inner.union(*(graph.ops[op].reads for op in base.ops)))
-    cost = estimate_blocks(base, constants, across, space.prices)
-    time = cost.time - sum(space.prices.time(graph, op) for op in base.ops)
+    base, constants, across = known
+    cost = estimate_blocks(base.as_stretch(stretch), constants, across, space.prices)
+    time = cost.time - sum(space.prices.time(space.graph, op) for op in base.ops)
     return Candidate(stretch=stretch, peak=cost.peak, ops=cost.ops, tail=cost.tail, time=time)
 
 

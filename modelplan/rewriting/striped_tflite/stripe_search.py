@@ -12,7 +12,7 @@ from modelplan.model import Graph
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
-from modelplan.rewriting.striped_tflite.candidates import Candidate, Space
+from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
 from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
 from modelplan.rewriting.striped_tflite.estimating import Cost, Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
@@ -200,8 +200,7 @@ class StripeSearch:
         if len(others) < len(self.candidates):
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
-        sweep = [choice.stretches for choice in sorted(choices, key=lambda choice: self._expected(choice.cost))[:_BUILT]]
-        self._build(list(dict.fromkeys((*sweep, *self._one_stretch(), *self._one_loop()))))
+        self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT), *self._one_stretch(), *self._one_loop()))))
         self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(blocks)
@@ -223,9 +222,8 @@ class StripeSearch:
         self.candidates += blocks
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         choices = candidates.plans(self.space, self.candidates, *most)
-        sweep = [choice.stretches for choice in sorted(choices, key=lambda choice: self._expected(choice.cost))[:_BUILT_IN_BLOCKS]]
         alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
-        self._build(list(dict.fromkeys((*sweep, *alone))))
+        self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT_IN_BLOCKS), *alone))))
         best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + self.patience.buffers // 2
@@ -319,6 +317,10 @@ class StripeSearch:
 
     def _expected(self, cost: Cost) -> int:
         return cost.peak if self.goal.objective == "head" else cost.peak + cost.tail
+
+    def _lowest_of(self, choices: Iterable[Choice], count: int) -> list[Stretches]:
+        """So many plans of a sweep, those from which the least is expected."""
+        return [choice.stretches for choice in sorted(choices, key=lambda choice: self._expected(choice.cost))[:count]]
 
     def _try_plans(self, plans: Sequence[Stretches], below: int | None) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""

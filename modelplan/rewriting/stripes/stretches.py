@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from modelplan.model import Graph
@@ -134,14 +134,14 @@ def even_cuts(height: int, stripes: int) -> tuple[int, ...]:
 
 def as_strategy(stretch: StripedStretch, strategy: type[Strategy], **changes: object) -> Strategy:
     """The operators and cuts of a stretch in another strategy, with all that both strategies state."""
-    stated = _stated(type(stretch), strategy)
-    return strategy(**{name: getattr(stretch, name) for name in stated} | changes)
+    pair = type(stretch), strategy
+    if pair not in _STATED:
+        _STATED[pair] = {f.name for f in fields(stretch)} & {f.name for f in fields(strategy)}
+    return strategy(**{name: getattr(stretch, name) for name in _STATED[pair]} | changes)
 
 
-@cache
-def _stated(one: type[StripedStretch], other: type[StripedStretch]) -> set[str]:
-    """What both strategies state."""
-    return {f.name for f in fields(one)} & {f.name for f in fields(other)}
+#: What two strategies both state.
+_STATED: dict[object, set[str]] = {}
 
 
 @dataclass
