@@ -202,10 +202,8 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         return no_overlaps
 
     def found_overlaps(program: TfliteProgram, step: TfliteStep) -> tuple[KernelOverlap, ...]:
-        operands = tuple((program.shape(t), program.dtype(t), program.kind(t)) if t >= 0 else None
-                         for t in (*step.inputs, *step.outputs))  # fmt: skip
         op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
-        key = step.kind, op.attributes, step.changes, step.starts, operands
+        key = step.kind, op.attributes, step.changes, step.starts, _operands_of(program, step)
         if key not in known:
             if step.kind == "GATHER" and step.source < 0:  # no row comes before its place
                 known[key] = (KernelOverlap(0, 0, exact=True),)
@@ -216,6 +214,13 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         return known[key]
 
     return found_overlaps
+
+
+def _operands_of(program: TfliteProgram, step: TfliteStep) -> tuple[object, ...]:
+    """What kernels see of the values of a step, but for what these hold."""
+    tensors, count = program.graph.tensors, len(program.graph.tensors)
+    return tuple((program.shape(t), program.dtype(t), program.kind(t), t < count and tensors[t].compressed)
+                 if t >= 0 else None for t in (*step.inputs, *step.outputs))  # fmt: skip
 
 
 def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap]:
@@ -300,7 +305,8 @@ def _scratch_of_step(
     program: TfliteProgram, step: TfliteStep, runtime: Runtime, known: dict[object, tuple[int, ...]]
 ) -> tuple[int, ...]:
     """Bytes of the working buffers of a step, none of them empty."""
-    key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
+    attributes = program.graph.ops[step.source].attributes if step.source >= 0 else ()
+    key = step.kind, attributes, step.changes, _operands_of(program, step)
     if key not in known:
         graph = step_graph(program, step)
         sizes = runtime.scratch(graph, graph.ops[0], runtime.kernels) if runtime.scratch else ()
