@@ -180,7 +180,7 @@ class Space:
         except (IllegalStripeError, StopIteration):
             return None
         operands = {op: channel_operands(self.graph, self.graph.ops[op]) for op in base.ops}
-        constants = {op: 0 if isinstance(found, str) else len(found.constants) for op, found in operands.items()}
+        constants = {op: 0 if isinstance(how, str) else len(how.constants) for op, how in operands.items()}
         touched = base.inner.union(*(self.graph.ops[op].reads for op in base.ops))
         return base, constants, self.across(first, last, touched)
 

@@ -20,7 +20,7 @@ from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanPart
 from modelplan.rewriting.striped_tflite.rungs import ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, glance, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, check_packing, glance, pack
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -271,6 +271,7 @@ class StripeSearch:
             scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
         for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: (row[0], row[1].point.arena)):
+            check_packing(self._parts.plan(plan.stretches).program.problem(planner.ALIGNMENT), packing)
             program, total = self._program(plan.stretches), self.model.macs + plan.point.macs
             rung = self.model.packed_rung("split", program, self.overlaps, total, plan.stretches, packing)
             yield rung

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.model import Budget, IntArray, Problem, bounds
+from modelplan.checking import referee
+from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
@@ -120,7 +121,7 @@ def _rows(rows: IntArray | Sequence[Sequence[int]], width: int) -> IntArray:
 
 
 def glance(problem: _core.GroupProblem, tries: int, seed: int) -> GroupPacking:
-    """The lowest packing found in so many tries, of many groups in fewer; nobody has checked it.
+    """The lowest packing found in so many tries, of many groups in fewer; `check_packing` has not judged it.
 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
@@ -129,6 +130,17 @@ def glance(problem: _core.GroupProblem, tries: int, seed: int) -> GroupPacking:
     if ended == "cancelled":
         raise KeyboardInterrupt
     return GroupPacking(tuple(bases), height, bound)
+
+
+def check_packing(problem: _core.GroupProblem, packing: GroupPacking) -> None:
+    """Has the referee judge a packing.
+
+    Raises:
+        BrokenPlanError: groups share bytes that they must not share.
+    """
+    judged = as_problem(problem)
+    _, groups, delta = judged.groups.T
+    referee.check(judged, Placement(np.array(packing.bases, dtype=np.int64)[groups] + delta, packing.load))
 
 
 def _fewer(tries: int, groups: int) -> int:

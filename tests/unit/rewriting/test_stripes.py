@@ -24,6 +24,7 @@ from modelplan.rewriting.stripes.group_packing import (
     MemoryAccess,
     as_problem,
     byte_lives,
+    check_packing,
     glance,
     group_problem,
     pack,
@@ -212,6 +213,10 @@ def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_ne
     problem = as_problem(whole)
     assert 0 < lasting <= whole.load == bounds.load_bound(problem) <= pack(problem, 300).height
     assert glance(whole, 300, 0) == pack(problem, 300)
+    found = glance(whole, 300, 0)
+    check_packing(whole, found)
+    with pytest.raises(BrokenPlanError, match="share bytes"):
+        check_packing(whole, replace(found, bases=(0,) * len(found.bases)))
     left_out = parted.problem(16, lambda _: False)
     assert (len(left_out), left_out.load) == (len(whole), lasting)
     with pytest.raises(ValueError, match="is not told"):
