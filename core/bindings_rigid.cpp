@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <tuple>
 
 #include "bindings.hpp"
@@ -81,6 +82,7 @@ class GroupProblem {
         problem.right.push_back(first + static_cast<std::int64_t>(run));
       }
       problem_ = std::move(problem);
+      begun_.reset();
       return 0;
     });
   }
@@ -89,9 +91,12 @@ class GroupProblem {
 
   // The bases of the groups, the height, the bound, and how the search ended.
   std::tuple<Array<std::int64_t>, std::int64_t, std::int64_t, const char*> pack(std::int64_t tries,
-                                                                                std::uint64_t seed) const {
+                                                                                std::uint64_t seed) {
     const Problem problem = related().problem();
-    const rigid::Packed found = unlocked([&] { return rigid::pack(problem, {tries, 0, seed, 0, &interrupted}); });
+    const rigid::Packed found = unlocked([&] {
+      if (!begun_ || begun_->seed() != seed) begun_ = std::make_unique<rigid::Begun>(problem, seed);
+      return begun_->pack({tries, 0, seed, 0, &interrupted});
+    });
     if (found.offsets.size() < problem.count()) throw std::invalid_argument("no packing of these groups is possible");
     std::int64_t height = 0;
     for (std::size_t b = groups(); b < problem.count(); ++b)
@@ -124,6 +129,7 @@ class GroupProblem {
   std::size_t others_;
   Array<std::int64_t> alignment_, steps_ = {};
   std::optional<rows::GroupProblem> problem_ = {};
+  std::unique_ptr<rigid::Begun> begun_ = {};  // by the last seed
 };
 
 }  // namespace
