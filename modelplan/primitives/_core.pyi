@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from modelplan.primitives.number_types import FloatArray, IntArray
@@ -208,7 +208,7 @@ def pack_groups(
     problem: Problem, tries: int, seconds: float, enough: int, seed: int
 ) -> tuple[IntArray, int, _Ended, int]: ...
 def joined_rows(
-    parts: Sequence[tuple[IntArray, IntArray, int]], groups: int, ticks_from: int, ticks_until: int
+    parts: list[tuple[IntArray, IntArray, int]], groups: int, ticks_from: int, ticks_until: int
 ) -> IntArray: ...
 
 class GroupProblem:
