@@ -76,7 +76,7 @@ def generated(rng: random.Random) -> Problem:
             lives.append(
                 LiveBytes(group, row * size, row * size + size, begin + row, max(read, begin + row) + 1 + held)
             )
-        if rng.random() < 0.6:
+        if rng.random() < 0.6 and group + 1 < len(shapes):
             steps = range(behind, behind + reader)
             allowed += [AllowedOverlap(group, group + 1, step, -lead, exact=False) for step in steps]
         begin = behind
