@@ -20,10 +20,11 @@ import reporting
 
 from modelplan import Budget, Placement, Problem, height, place
 from modelplan.outputs.exchange import buffers_csv
+from modelplan.primitives import _core
 from modelplan.questions.model_fitting import FitRequest, fit
-from modelplan.rewriting.striped_tflite import rungs, stripe_search
+from modelplan.rewriting.striped_tflite import stripe_search
 from modelplan.rewriting.stripes import group_packing
-from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, LiveBytes, group_problem
+from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, LiveBytes, as_problem, group_problem
 
 #: Models of the corpus, and what is asked for: the least on 32 bits with CMSIS-NN.
 ASKED = FitRequest("", abi="32", kernels="cmsis-dsp")
@@ -48,13 +49,13 @@ def recorded(request: FitRequest) -> list[Problem]:
     """Packing problems that `fit` solves on its way, evenly out of the first ones."""
     found: list[Problem] = []
 
-    def noting(problem: Problem, *rest: int, **more: int) -> GroupPacking:
-        found.append(problem)
+    def noting(problem: _core.GroupProblem, tries: int, seed: int) -> GroupPacking:
+        found.append(as_problem(problem))
         if len(found) == FIRST:
             raise KeyboardInterrupt  # ends the search as a user does
-        return group_packing.pack(problem, *rest, **more)
+        return group_packing.glance(problem, tries, seed)
 
-    with mock.patch.object(stripe_search, "pack", noting), mock.patch.object(rungs, "pack", noting):
+    with mock.patch.object(stripe_search, "glance", noting):
         fit(request)
     return found[:: max(1, -(-len(found) // OF_EACH))]
 
@@ -75,12 +76,12 @@ def generated(rng: random.Random) -> Problem:
             lives.append(
                 LiveBytes(group, row * size, row * size + size, begin + row, max(read, begin + row) + 1 + held)
             )
-        if rng.random() < 0.6:
+        if rng.random() < 0.6 and group + 1 < len(shapes):
             steps = range(behind, behind + reader)
             allowed += [AllowedOverlap(group, group + 1, step, -lead, exact=False) for step in steps]
         begin = behind
     scratch = [(rng.randrange(begin + 1), 16 * rng.randint(1, 100)) for _ in range(rng.randint(0, 4))]
-    return group_problem(lives, len(shapes), 16, allowed, scratch)
+    return as_problem(group_problem(lives, len(shapes), 16, lambda: allowed, scratch))
 
 
 def instances(corpus: Path) -> Iterator[tuple[str, list[Problem]]]:

@@ -114,37 +114,6 @@ Column byte_lives_of(const Table& accesses) {
   return column_of(std::move(out));
 }
 
-Array<rows::LiveBytes> lives_of(const Table& lives, std::size_t groups) {
-  Array<rows::LiveBytes> runs;
-  for (std::size_t i = 0; i < lives.shape(0); ++i) {
-    Row row(lives, i, 5);
-    runs.push_back({row.index(groups), row.number(), row.number(), row.number(), row.number()});
-  }
-  return runs;
-}
-
-Column dead_runs_apart_of(const Table& lives, std::size_t groups, const Column& steps, const Table& values) {
-  const Ints own = view_of(steps);
-  const auto runs = lives_of(lives, groups), whole = lives_of(values, groups);
-  Array<std::int64_t> out;
-  for (const auto& [buffer, run] : rows::dead_runs_apart(runs, {own.begin(), own.end()}, whole))
-    out.insert(out.end(), {static_cast<std::int64_t>(buffer), static_cast<std::int64_t>(run)});
-  return column_of(std::move(out));
-}
-
-Column meetings_of(const Table& lives, std::size_t groups, const Table& overlaps) {
-  const Array<rows::LiveBytes> runs = lives_of(lives, groups);
-  Array<rows::AllowedOverlap> allowed;
-  for (std::size_t i = 0; i < overlaps.shape(0); ++i) {
-    Row row(overlaps, i, 5);
-    allowed.push_back({as_size(row.number()), as_size(row.number()), row.number(), row.number(), row.flag()});
-  }
-  Array<std::int64_t> out;
-  for (const rows::Meeting& meeting : unlocked([&] { return rows::meetings_of(runs, groups, allowed); }))
-    out.insert(out.end(), {meeting.first, meeting.second, meeting.least, meeting.most});
-  return column_of(std::move(out));
-}
-
 // A step as numbers: its kind, then what RowPlan.steps says.
 void add_step(const rows::Step& step, Array<std::int64_t>& out) {
   const auto add = [&](std::initializer_list<std::int64_t> numbers) { out.insert(out.end(), numbers); };
@@ -252,12 +221,6 @@ void bind_rows(nb::module_& module) {
   module.def(
       "byte_lives", &byte_lives_of, "accesses"_a,
       "Rows (group, lo, hi, start, end) of the lives of bytes, flat; an access is (group, lo, hi, step, writes).");
-  module.def("meetings", &meetings_of, "lives"_a, "groups"_a, "overlaps"_a,
-             "Rows (new, old, least, most), flat, of runs that may share bytes in the step in which one is written and"
-             " the other read for the last time; an overlap is (over, by, step, bound, exact).");
-  module.def("dead_runs_apart", &dead_runs_apart_of, "lives"_a, "groups"_a, "steps"_a, "values"_a,
-             "Rows (working buffer, run), flat: a buffer at one of the steps shares no byte with a run that is dead"
-             " then, of a value that is alive as a whole.");
   nb::class_<RowPlan>(module, "RowPlan", "The steps of stages, with addresses that count from the base of each group.")
       .def("problem", &RowPlan::problem,
            "Columns of the packing problem of all groups: size, start, end, alignment, group, delta; its meetings, "

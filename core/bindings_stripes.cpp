@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bindings.hpp"
+#include "rows/carrying.hpp"
 #include "rows/loops.hpp"
 
 namespace modelplan {
@@ -128,6 +129,33 @@ class BoundStretch {
     return priced([&] { return rows::cost_of(stretch_, form, prices, across); });
   }
 
+  // (iterations, (tensor, new rows, ahead, held) of each map that is made, operators that are padded), or why there is
+  // no loop that carries rows.
+  nb::object carried_rows(std::int64_t made, std::int64_t most) const {
+    Array<std::int64_t> maps, padded;
+    try {
+      const rows::CarriedRows found = rows::carried_rows(stretch_, at_least_one(made), most);
+      for (std::size_t m = 0; m < stretch_.maps.size(); ++m)
+        if (const rows::CarriedMap& map = found.maps[m]; stretch_.maps[m].inner)
+          maps.insert(maps.end(), {stretch_.maps[m].tensor, map.fresh, map.ahead, map.held});
+      for (std::size_t i = 0; i < stretch_.operators.size(); ++i)
+        if (found.padded[i] != 0) padded.push_back(stretch_.operators[i].number);
+      return nb::make_tuple(found.iterations, column_of(std::move(maps)), padded);
+    } catch (const rows::IllegalStripe& reason) {
+      return nb::str(reason.what());
+    }
+  }
+
+  // As `price`, of a loop that carries rows.
+  nb::object carrying_price(std::int64_t made, const rows::StripePrices& prices, std::int64_t across) const {
+    if (prices.tail.size() != stretch_.operators.size()) throw std::invalid_argument("each operator has a price");
+    return priced([&] {
+      const rows::CarriedRows found =
+          rows::carried_rows(stretch_, at_least_one(made), static_cast<std::int64_t>(prices.most_tiles));
+      return rows::cost_of(stretch_, found, prices, across);
+    });
+  }
+
  private:
   template <class Price>
   static nb::object priced(Price&& price) {
@@ -181,9 +209,9 @@ rows::AddedPrice added_of(const Doubles& added, std::size_t row) {
 }
 
 rows::StripePrices prices_of(const Table& kept, const Doubles& times, const Doubles& added, std::int64_t most_joined) {
-  if (kept.shape(1) != 2 || times.shape(1) != 2 || times.shape(0) != kept.shape(0) || added.shape(0) != 4 ||
+  if (kept.shape(1) != 2 || times.shape(1) != 2 || times.shape(0) != kept.shape(0) || added.shape(0) != 8 ||
       added.shape(1) != 5 || most_joined < 1)
-    throw std::invalid_argument("prices are kept bytes and times of each operator, and of four that are added");
+    throw std::invalid_argument("prices are kept bytes and times of each operator, and of eight that are added");
   rows::StripePrices prices;
   for (std::size_t i = 0; i < kept.shape(0); ++i) {
     prices.tail.push_back(kept.data()[2 * i]);
@@ -195,6 +223,10 @@ rows::StripePrices prices_of(const Table& kept, const Doubles& times, const Doub
   prices.slice = added_of(added, 1);
   prices.join = added_of(added, 2);
   prices.update = added_of(added, 3);
+  prices.loop = added_of(added, 4);
+  prices.border = added_of(added, 5);
+  prices.choice = added_of(added, 6);
+  prices.moved = added_of(added, 7);
   prices.most_joined = most_joined;
   return prices;
 }
@@ -235,7 +267,6 @@ void bind_stripes(nb::module_& module) {
           [](rows::StripePrices* self, const Table& kept, const Doubles& times, const Doubles& added,
              std::int64_t most_joined) { new (self) rows::StripePrices(prices_of(kept, times, added, most_joined)); },
           "kept"_a, "times"_a, "added"_a, "most_joined"_a)
-      .def_rw("loop_tail", &rows::StripePrices::loop_tail, "Bytes that a loop keeps beside the operators in it.")
       .def_rw("iteration", &rows::StripePrices::iteration, "Nanoseconds of an iteration beside its operators.")
       .def_rw("most_tiles", &rows::StripePrices::most_tiles, "The most iterations of a loop.");
   nb::class_<BoundStretch>(module, "Stretch", "Operators that run together stripe by stripe, in tables of int64.")
@@ -251,7 +282,12 @@ void bind_stripes(nb::module_& module) {
            "(starts of the result, (computed, kept, their starts) of each operator, (operator, extent, starts) of each "
            "operand, (first, end) used of each operator in each iteration), flat; or why there is no such loop.")
       .def("loop_price", &BoundStretch::loop_price, "rows"_a, "trim_late"_a, "layers"_a.none(), "columns"_a, "prices"_a,
-           "across"_a, "As `price`, of a loop over so many rows, in tiles of so many columns where not 0.");
+           "across"_a, "As `price`, of a loop over so many rows, in tiles of so many columns where not 0.")
+      .def("carried_rows", &BoundStretch::carried_rows, "rows"_a, "most"_a,
+           "(iterations, rows (tensor, new, ahead, held), flat, padded operators) of a loop that carries rows; or why "
+           "there is none.")
+      .def("carrying_price", &BoundStretch::carrying_price, "rows"_a, "prices"_a, "across"_a,
+           "As `price`, of a loop that carries rows.");
   nb::class_<StretchSweep>(module, "StretchSweep", "Plans of stretches (first, last, peak, tail) with their times.")
       .def(nb::init<const Column&, const Table&, const Array<double>&>(), "peaks"_a, "stretches"_a, "times"_a)
       .def("cheapest", &StretchSweep::cheapest, "target"_a, "price"_a,

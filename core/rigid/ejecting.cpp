@@ -4,6 +4,20 @@
 #include <limits>
 
 namespace modelplan::rigid {
+namespace {
+
+// How many of ascending numbers are below a value: as `std::lower_bound`, without jumps that nobody can foresee.
+std::size_t count_below(const Array<std::int64_t>& numbers, std::int64_t value) {
+  std::size_t below = 0;
+  for (std::size_t left = numbers.size(); left > 0;) {
+    const std::size_t half = (left + 1) / 2;
+    below += numbers[below + half - 1] < value ? half : 0;
+    left -= half;
+  }
+  return below;
+}
+
+}  // namespace
 
 Ejector::Ejector(const Units& units, std::uint64_t seed)
     : units_(units), random_(seed), placed_(units.units.size(), 0), weight_(units.units.size(), 0) {
@@ -54,7 +68,7 @@ bool Ejector::begin(std::int64_t limit) {
 void Ejector::collect(std::size_t u, std::int64_t most) {
   const Unit& unit = units_.units[u];
   const std::int64_t first = unit.from(unit.least);
-  changes_.clear();
+  charges_.clear();
   places_.clear();
   places_.push_back(first);
   places_.push_back(most);
@@ -67,8 +81,7 @@ void Ejector::collect(std::size_t u, std::int64_t most) {
     for (const Gap& gap : other.gaps) {
       const std::int64_t lo = base + gap.lo, hi = base + gap.hi;
       if (hi <= first || lo >= most) continue;
-      changes_.push_back({lo + 1, cost});
-      changes_.push_back({hi, -cost});
+      charges_.push_back({lo + 1, hi, cost});
       if (lo >= first) places_.push_back(unit.until(lo));
       if (hi <= most) places_.push_back(std::min(unit.from(hi), most));
     }
@@ -78,13 +91,18 @@ void Ejector::collect(std::size_t u, std::int64_t most) {
 // The place up to `most` where the units that must go are the least dear; one of several at random.
 std::int64_t Ejector::best_place(std::size_t u, std::int64_t most) {
   collect(u, most);
-  std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
-  std::sort(places_.begin(), places_.end());
+  std::ranges::sort(places_);
+  changes_.assign(places_.size() + 1, 0);
+  for (const Charge& charge : charges_) {
+    changes_[count_below(places_, charge.from)] += charge.cost;
+    changes_[count_below(places_, charge.until)] -= charge.cost;
+  }
   double cost = 0, least = std::numeric_limits<double>::max();
   std::int64_t best = places_.front();
-  std::size_t next = 0, same = 0;
-  for (const std::int64_t place : places_) {
-    for (; next < changes_.size() && changes_[next].at <= place; ++next) cost += changes_[next].cost;
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const std::int64_t place = places_[i];
+    cost += changes_[i];
     if (cost < least - 1e-6) {
       least = cost;
       best = place;

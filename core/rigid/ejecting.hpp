@@ -26,9 +26,9 @@ class Ejector {
   std::int64_t work() const { return work_; }
 
  private:
-  // The cost of a place changes from address `at` on.
-  struct Change {
-    std::int64_t at;
+  // Places from one address to before another cost more.
+  struct Charge {
+    std::int64_t from, until;
     double cost;
   };
 
@@ -45,8 +45,9 @@ class Ejector {
   Array<char> placed_;
   Array<double> weight_;
   Array<std::size_t> waiting_;
-  Array<Change> changes_;
+  Array<Charge> charges_;
   Array<std::int64_t> places_;
+  Array<double> changes_;  // of the cost, from one place to the next
   std::int64_t work_ = 0;
 };
 

@@ -296,14 +296,14 @@ void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries,
 
 // Searches few units completely, which mostly is the end of it. Else in rounds, then all units completely; of many
 // tries what is left goes to the constraint search, where that takes the units. Before long rounds stands a short one.
-Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& found) {
+Array<std::int64_t> best_bases(Packer& packer, const Options& options, Array<std::int64_t> bases, Packed& found) {
   constexpr std::int64_t kMany = 1000, kShort = 1000, kPart = 16;
   const bool many = options.tries >= kMany;
   const std::int64_t in_rounds = many ? options.tries / 2 : options.tries / 4 * 3;
   const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
                           options.cancelled);
   ExactSearch exact(packer.units(), signal);
-  Array<std::int64_t> bases = first_bases(packer, options.seed), soon = bases;
+  Array<std::int64_t> soon = bases;
   found.bound = exact.bound(found.bound, packer.height(bases));
   FewUnits few(packer, signal);
   const std::int64_t height = few.lower(soon, found.bound, options.enough, options.tries / 4);
@@ -327,16 +327,21 @@ Array<std::int64_t> best_bases(Packer& packer, const Options& options, Packed& f
 
 }  // namespace
 
-Packed pack(const Problem& problem, const Options& options) {
-  const Units units(problem);
+Begun::Begun(const Problem& problem, std::uint64_t seed) : units_(problem), packer_(units_), seed_(seed) {
+  if (!units_.possible) return;
+  bound_ = std::max(load_bound(problem).bytes, extent_bound(units_));
+  bases_ = packer_.bases();
+  if (!units_.used.empty()) bases_ = first_bases(packer_, seed);
+}
+
+Packed Begun::pack(const Options& options) {
   Packed found;
-  if (!units.possible) return found;
-  found.bound = std::max(load_bound(problem).bytes, extent_bound(units));
-  Packer packer(units);
-  Array<std::int64_t> bases = packer.bases();
+  if (!units_.possible) return found;
+  found.bound = bound_;
+  Array<std::int64_t> bases = bases_;
   found.ended = Ended::kOptimal;
-  if (!units.used.empty()) bases = best_bases(packer, options, found);
-  for (std::size_t b = 0; b < problem.count(); ++b) found.offsets.push_back(bases[units.unit[b]] + units.delta[b]);
+  if (!units_.used.empty()) bases = best_bases(packer_, options, std::move(bases), found);
+  for (std::size_t b = 0; b < units_.unit.size(); ++b) found.offsets.push_back(bases[units_.unit[b]] + units_.delta[b]);
   return found;
 }
 

@@ -15,6 +15,7 @@
 
 #include "../problem.hpp"
 #include "../stopping.hpp"
+#include "packer.hpp"
 
 namespace modelplan::rigid {
 
@@ -32,9 +33,27 @@ struct Options {
   Cancelled cancelled;
 };
 
-// First fit of the groups, complete search among few of them, orders for first fit that a local search improves, then
-// complete search of all and constraint search. A try takes time linear in the forbidden distances, of which there are
-// at most as many as pairs of buffers that live together.
-Packed pack(const Problem& problem, const Options& options);
+// What all searches of a problem begin with: the distances that are forbidden, first fit of the groups, and a bound.
+class Begun {
+ public:
+  Begun(const Problem& problem, std::uint64_t seed);
+  std::uint64_t seed() const { return seed_; }
+
+  // Complete search among few groups, orders for first fit that a local search improves, then complete search of all
+  // and constraint search. A try takes time linear in the forbidden distances, of which there are at most as many as
+  // pairs of buffers that live together. The options have the seed of this.
+  Packed pack(const Options& options);
+
+ private:
+  Units units_;
+  Packer packer_;
+  std::uint64_t seed_;
+  std::int64_t bound_ = 0;
+  Array<std::int64_t> bases_;  // of first fit
+};
+
+inline Packed pack(const Problem& problem, const Options& options) {
+  return Begun(problem, options.seed).pack(options);
+}
 
 }  // namespace modelplan::rigid

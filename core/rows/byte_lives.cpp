@@ -163,6 +163,19 @@ Array<std::pair<std::size_t, std::size_t>> dead_runs_apart(const Array<LiveBytes
   return found;
 }
 
+Bytes lasting_bytes(const Array<LiveBytes>& lives) {
+  Array<std::pair<std::int64_t, Bytes>> changes;
+  for (const LiveBytes& run : lives)
+    if (run.end - run.start > 1) {
+      changes.push_back({run.start, run.hi - run.lo});
+      changes.push_back({run.end - 1, run.lo - run.hi});
+    }
+  std::ranges::sort(changes);  // at one step deaths come first
+  Bytes most = 0, alive = 0;
+  for (const auto& [step, bytes] : changes) most = std::max(most, alive += bytes);
+  return most;
+}
+
 GroupProblem::GroupProblem(const Array<LiveBytes>& lives, const Array<std::int64_t>& group_alignment,
                            const Array<AllowedOverlap>& overlaps)
     : alignment(group_alignment) {
@@ -190,6 +203,8 @@ Problem GroupProblem::problem() const {
           .end = end,
           .alignment = alignment,
           .pin = pin,
+          .left = left,
+          .right = right,
           .member = member,
           .group = group,
           .delta = delta,

@@ -49,7 +49,11 @@ Array<std::pair<std::size_t, std::size_t>> dead_runs_apart(const Array<LiveBytes
                                                            const Array<std::int64_t>& steps,
                                                            const Array<LiveBytes>& values);
 
-// A packing problem of groups: an empty buffer at the base of each, with its alignment, then one for each run.
+// The most bytes that are alive in a step and in the next one: of those no two meet, so no packing needs less.
+Bytes lasting_bytes(const Array<LiveBytes>& lives);
+
+// A packing problem of groups: an empty buffer at the base of each, with its alignment, then one for each run. Its
+// steps count from the caller's.
 struct GroupProblem {
   GroupProblem(const Array<LiveBytes>& lives, const Array<std::int64_t>& alignment,
                const Array<AllowedOverlap>& overlaps);
@@ -57,6 +61,7 @@ struct GroupProblem {
   Problem problem() const;
 
   Array<std::int64_t> size, start, end, alignment, pin, member, group, delta, first, second, least, most;
+  Array<std::int64_t> left = {}, right = {};  // conflicts
 };
 
 }  // namespace modelplan::rows

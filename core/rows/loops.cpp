@@ -242,7 +242,7 @@ class LoopPricing {
     time_ += prices_.update.time(kept_, kept_ / channels(stretch_.operators.back().output));
     time_ += prices_.iteration + static_cast<double>(2 + slices_) * prices_.slice.time(kRank, 1);
     const auto count = static_cast<std::int64_t>(tiles_);
-    const std::int64_t tail = prices_.loop_tail + prices_.update.tail + (2 + 2 * slices_) * prices_.slice.tail;
+    const std::int64_t tail = prices_.loop.tail + prices_.update.tail + (2 + 2 * slices_) * prices_.slice.tail;
     return {across + around() + worst_, count * macs_, 4 + 2 * slices_, tail, static_cast<double>(count) * time_};
   }
 

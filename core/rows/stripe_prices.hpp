@@ -17,13 +17,14 @@ struct AddedPrice {
 };
 
 // What each operator of a stretch costs: bytes kept for one more of it, its working buffers as a whole, nanoseconds of
-// each run and of each row. `most_joined` operands at most are joined at once. A loop keeps `loop_tail` bytes beside
-// the operators in it, of which `update` writes into its result, and takes `iteration` nanoseconds each time.
+// each run and of each row. `most_joined` operands at most are joined at once. A loop, which is `loop` beside the
+// operators in it, writes into its result by `update` and takes `iteration` nanoseconds each time. One that carries
+// rows puts a `border` around them, makes a `choice` of them, and has others `moved`.
 struct StripePrices {
   Array<std::int64_t> tail, scratch;
   Array<double> run, row;
-  AddedPrice pad, slice, join, update;
-  std::int64_t most_joined = 1, loop_tail = 0;
+  AddedPrice pad, slice, join, update, loop, border, choice, moved;
+  std::int64_t most_joined = 1;
   double iteration = 0;
   std::size_t most_tiles = 1;
 };

@@ -14,13 +14,14 @@ from random_stripes import random_blocks, random_stretch, with_other_moves
 from shares import few_first, share
 
 from modelplan.model import Graph
+from modelplan.primitives import _core
 from modelplan.rewriting.striped_tflite import costs, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.parted_plans import PlanParts
 from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.steps import count_executed
-from modelplan.rewriting.stripes.group_packing import LiveBytes, group_problem
+from modelplan.rewriting.stripes.group_packing import LiveBytes, as_problem, group_problem
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import StripedStretch
 
@@ -58,7 +59,7 @@ def test_a_plan_in_parts_is_that_of_its_whole_program(
             continue
         legal += 1
         plan, wanted = parts.plan(stretches), model.problem_of(program, model.overlaps)
-        found = plan.program.problem(wanted.alignment.max().item())
+        found = as_problem(plan.program.problem(wanted.alignment.max().item()))
         for column in fields(wanted):
             np.testing.assert_array_equal(getattr(found, column.name), getattr(wanted, column.name), column.name)
         assert plan.kept(32) == costs.kept_bytes(program, 32)
@@ -80,7 +81,7 @@ def test_working_buffers_lie_apart_from_dead_bytes_of_values_that_are_alive_as_a
 
     lives, values = ([drawn() for _ in range(rng.randrange(8))] for _ in range(2))
     steps = [rng.randrange(9) for _ in range(rng.randrange(5))]
-    problem = group_problem(lives, 3, 1, (), [(step, 8) for step in steps], lambda: values)
+    problem = as_problem(group_problem(lives, 3, 1, tuple, [(step, 8) for step in steps], lambda: values))
     first, behind = 3 + len(steps), 3 + len(steps) + len(lives)  # behind a buffer at the base of each group
     assert problem.conflicts.tolist() == [
         [behind + own, first + at]
@@ -92,3 +93,26 @@ def test_working_buffers_lie_apart_from_dead_bytes_of_values_that_are_alive_as_a
             for value in values
         )
     ]
+
+
+@pytest.mark.parametrize("seed", range(share(200)))
+def test_the_load_without_relations_is_what_lasts_from_a_step_to_the_next(seed: int) -> None:
+    rng = random.Random(seed)
+    starts = [rng.randrange(9) for _ in range(5)]
+    lives = [LiveBytes(0, 0, rng.randrange(40), start, start + rng.randrange(1, 6)) for start in starts]
+    scratch = [(rng.randrange(9), 1000)] * rng.randrange(2)
+    problem = group_problem(lives, 1, 16, tuple, scratch, worth=lambda _: False)
+    lasting = (sum(run.hi for run in lives if run.start <= step < run.end - 1) for step in range(15))
+    assert (problem.load, len(problem), problem.groups) == (max(lasting), 6 + 2 * len(scratch), 1 + len(scratch))
+
+
+@pytest.mark.parametrize("seed", range(share(100)))
+def test_rows_of_parts_stand_by_the_groups_and_ticks_of_the_program(seed: int) -> None:
+    rng, twin = random.Random(seed), []
+    parts = []
+    for _ in range(rng.randrange(4)):
+        rows = np.array([[rng.randrange(3) for _ in range(4)] for _ in range(rng.randrange(3))], dtype=np.int64)
+        names, tick = np.array(rng.sample(range(20), 3), dtype=np.int64), rng.randrange(50)
+        parts.append((rows.reshape(-1, 4), names, tick))
+        twin += [[names[group], number, at + tick, last] for group, number, at, last in rows.tolist()]
+    assert _core.joined_rows(parts, 1, 2, 3).reshape(-1, 4).tolist() == twin

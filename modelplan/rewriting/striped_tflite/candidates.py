@@ -35,6 +35,7 @@ from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     AnyLayers,
+    BlockLayers,
     CarryingLoop,
     ChannelBlocks,
     KeptHalo,
@@ -77,10 +78,11 @@ class Candidate(Cost):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Cost):
+class Choice:
     """Stretches to compute in stripes, apart and ascending, and what is expected of them."""
 
     stretches: tuple[StripedStretch, ...]
+    cost: Cost
 
 
 class Space:
@@ -101,7 +103,7 @@ class Space:
         self._loads = self._live_bytes()
         self.live = [self._peak(step) for step in range(len(order))]
         self.peaks = [live + prices.scratch(op) for live, op in zip(self.live, order, strict=True)]
-        self.stretch = cache(self._stretch)
+        self.stretch, self.blocks = cache(self._stretch), cache(self._blocks)
         #: The highest peak of all steps before one, and of all from one on.
         self.before = [0, *accumulate(self.peaks, max)]
         self.behind = [*accumulate(reversed(self.peaks), max, initial=0)][::-1]
@@ -168,6 +170,20 @@ class Space:
             return None
         return base, self.across(first, last, base.inner.union(*map(base.row_operands, base.ops)))
 
+    def _blocks(self, first: int, last: int) -> tuple[BlockLayers, dict[int, int], int] | None:
+        """Operators [first, last] in blocks of channels, how many constants of each are cut, and live bytes across.
+
+        None where there are no such blocks.
+        """
+        try:
+            base = block_layers(self.graph, self.order, next(blocks_of(self, first, last)))
+        except (IllegalStripeError, StopIteration):
+            return None
+        operands = {op: channel_operands(self.graph, self.graph.ops[op]) for op in base.ops}
+        constants = {op: 0 if isinstance(how, str) else len(how.constants) for op, how in operands.items()}
+        touched = base.inner.union(*(self.graph.ops[op].reads for op in base.ops))
+        return base, constants, self.across(first, last, touched)
+
     def across(self, first: int, last: int, touched: frozenset[int]) -> int:
         """Bytes that live through steps [first, last] without being touched there."""
         return sum(
@@ -220,11 +236,12 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
 
     Operators of `barred` are in none.
     """
-    candidates = list[Candidate]()
+    candidates, graph = list[Candidate](), space.graph
+    whole = {op for op in space.order if isinstance(channel_operands(graph, graph.ops[op]), str)}
     for first in range(len(space.order)):
         for last in range(first, min(first + _LONGEST, len(space.order))):
             op = space.order[last]
-            if op in barred or isinstance(channel_operands(space.graph, space.graph.ops[op]), str):
+            if op in barred or op in whole:
                 break
             alone = first == last and not space.prices.scratch(op)  # blocks of it save nothing
             if not alone and max(space.peaks[first : last + 1]) > floor:
@@ -245,17 +262,12 @@ def blocks_of(space: Space, first: int, last: int) -> Iterator[ChannelBlocks]:
 
 def priced_blocks(space: Space, stretch: ChannelBlocks) -> Candidate | None:
     """Operators in blocks of channels with what they are expected to cost, None where there are no such blocks."""
-    try:
-        base = block_layers(space.graph, space.order, stretch)
-    except IllegalStripeError:
+    known = space.blocks(stretch.first, stretch.last)
+    if known is None:
         return None
-    graph, constants = space.graph, dict[int, int]()
-    for op in base.ops:
-        operands = channel_operands(graph, graph.ops[op])
-        constants[op] = 0 if isinstance(operands, str) else len(operands.constants)
-    across = space.across(stretch.first, stretch.last, base.inner.union(*(graph.ops[op].reads for op in base.ops)))
-    cost = estimate_blocks(base, constants, across, space.prices)
-    time = cost.time - sum(space.prices.time(graph, op) for op in base.ops)
+    base, constants, across = known
+    cost = estimate_blocks(base.as_stretch(stretch), constants, across, space.prices)
+    time = cost.time - sum(space.prices.time(space.graph, op) for op in base.ops)
     return Candidate(stretch=stretch, peak=cost.peak, ops=cost.ops, tail=cost.tail, time=time)
 
 
@@ -407,20 +419,14 @@ def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
     return kept
 
 
-def choice_of(space: Space, chosen: Sequence[Candidate]) -> Choice:
+def cost_of(space: Space, chosen: Sequence[Candidate]) -> Cost:
     """What is expected of a plan of these stretches, which are apart and ascending."""
-    peaks, at = [c.peak for c in chosen], 0
+    at = peak = macs = ops = tail = 0
+    time = 0.0
     for c in chosen:
-        peaks += space.peaks[at : c.stretch.first]
-        at = c.stretch.last + 1
-    return Choice(
-        stretches=tuple(c.stretch for c in chosen),
-        peak=max(peaks + space.peaks[at:], default=0),
-        macs=sum(c.macs for c in chosen),
-        ops=sum(c.ops for c in chosen),
-        tail=sum(c.tail for c in chosen),
-        time=sum(c.time for c in chosen),
-    )
+        peak = max(peak, c.peak, *space.peaks[at : c.stretch.first])
+        macs, ops, tail, time, at = macs + c.macs, ops + c.ops, tail + c.tail, time + c.time, c.stretch.last + 1
+    return Cost(peak=max(peak, 0, *space.peaks[at:]), macs=macs, ops=ops, tail=tail, time=time)
 
 
 def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_time: float) -> list[Choice]:
@@ -446,15 +452,16 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
                 places = sweep.cheapest(target, price / max(1, whole))
                 if places is None:
                     break
-                choice = choice_of(space, [ordered[at] for at in places])
-                if choice.macs <= most_macs and choice.time <= most_time:
-                    kept.setdefault(choice.stretches, choice)
+                chosen = [ordered[at] for at in places]
+                cost, stretches = cost_of(space, chosen), tuple(c.stretch for c in chosen)
+                if cost.macs <= most_macs and cost.time <= most_time:
+                    kept.setdefault(stretches, Choice(stretches=stretches, cost=cost))
                     break
 
     keep_cheapest(levels, ordered)
     if kept and len(space.order) > _MANY_OPS:
-        lowest = min(kept.values(), key=lambda choice: choice.peak)
-        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.peak}
+        lowest = min(kept.values(), key=lambda choice: choice.cost.peak)
+        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.cost.peak}
         free = [replace(c, peak=0) if c.stretch in high else c for c in ordered]
-        keep_cheapest([target for target in levels if _FURTHER * lowest.peak <= target < lowest.peak], free)
-    return sorted(kept.values(), key=lambda choice: choice.peak)
+        keep_cheapest([target for target in levels if _FURTHER * lowest.cost.peak <= target < lowest.cost.peak], free)
+    return sorted(kept.values(), key=lambda choice: choice.cost.peak)

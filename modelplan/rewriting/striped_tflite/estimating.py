@@ -12,14 +12,14 @@ from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite.costs import scaled_channels
 from modelplan.rewriting.striped_tflite.steps import JOIN, MOST_JOINED
-from modelplan.rewriting.stripes.carried_rows import CarriedRows, carried_rows
+from modelplan.rewriting.stripes.carried_rows import checked_ends
 from modelplan.rewriting.stripes.loop_rows import MOST_TILES
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import AnyLayers, BlockLayers, CarryingLayers, LoopLayers, UnrolledLayers
 from modelplan.rewriting.stripes.stripe_rows import core_form, core_stretch, layer_table
 
-#: Numbers of a begin vector, and the operands of most joins.
-_RANK, _JOINED = 4, 2
+#: The operands of most joins.
+_JOINED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,12 @@ def _core_prices(base: AnyLayers, prices: Prices) -> _core.StripePrices:
         run = prices.added(kind, 0, 1)
         times.append((run, (prices.time(graph, op) - run) / base.layers[op].rows_out))
     added = []
-    for kind, new in (("PAD", 2), ("SLICE", 2), (JOIN, 1), ("DYNAMIC_UPDATE_SLICE", 3)):
+    stripes = ("PAD", 2), ("SLICE", 2), (JOIN, 1), ("DYNAMIC_UPDATE_SLICE", 3)
+    for kind, new in (*stripes, ("WHILE", 3), ("PAD", 1), ("GATHER", 1), ("SLICE", 5)):
         terms = prices.terms(kind)
         added.append((prices.tail(kind, 0, new), terms.run, terms.output, terms.tap, terms.copy))
     known = _core.StripePrices(np.array(kept, dtype=np.int64), np.array(times), np.array(added), MOST_JOINED)
-    known.loop_tail, known.iteration, known.most_tiles = prices.tail("WHILE", 0, 3), prices.iteration, MOST_TILES
+    known.iteration, known.most_tiles = prices.iteration, MOST_TILES
     return known
 
 
@@ -120,7 +121,8 @@ def estimate_carrying(base: CarryingLayers, across: int, prices: Prices) -> Cost
     Raises:
         IllegalStripeError: the rows of an operator cannot be carried.
     """
-    return _CarryingEstimate(base, carried_rows(base), prices).cost(across)
+    checked_ends(base)
+    return _cost(core_stretch(base).carrying_price(base.stretch.cuts[1], _known_prices(base, prices), across))
 
 
 def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int, prices: Prices) -> Cost:
@@ -153,71 +155,3 @@ def estimate_blocks(base: BlockLayers, constants: Mapping[int, int], across: int
     time += 0.0 if in_place else prices.added("SLICE", size, widest)
     peak = max(whole + size - size * widest // channels + worst, joined)
     return Cost(peak=across + peak, ops=ops, tail=tail, time=time)
-
-
-class _CarryingEstimate:
-    """The operators of a body in their order, and what each needs."""
-
-    def __init__(self, base: CarryingLayers, rows: CarriedRows, prices: Prices) -> None:
-        self.base, self.rows, self.prices = base, rows, prices
-        self.row = {t: base.row_bytes(t) for t in (*rows.entries, *base.inner)}
-        self.last = {x: op for op in base.ops for x in base.row_operands(op)}
-        self.ops, self.tail, self.time = 0, 0, 0.0
-
-    def cost(self, across: int) -> Cost:
-        base, rows, prices = self.base, self.rows, self.prices
-        windows = sum(rows.held[t] * self.row[t] for t in base.inner if rows.carried(t))
-        held: dict[int, int] = {}
-        worst = macs = 0
-        for kind, new in (("WHILE", 3), ("DYNAMIC_UPDATE_SLICE", 3), ("SLICE", 2), ("SLICE", 2), ("SLICE", 2)):
-            self.count(kind, _RANK, 1, new)
-        for op in base.ops:
-            y = base.output(op)
-            copies = sum(self.operand(op, x) for x in base.row_operands(op))
-            new_bytes = rows.new_rows[y] * self.row[y]
-            whole = base.graph.tensors[y].nbytes
-            scratch = prices.scratch(op) * new_bytes // max(1, whole)
-            worst = max(worst, sum(held.values()) + max(copies, new_bytes * (not rows.carried(y))) + scratch)
-            macs += base.layers[op].row_macs * rows.new_rows[y]
-            self.time += prices.time(base.graph, op) * new_bytes / max(1, whole)
-            if rows.carried(y):
-                self.count(JOIN, 0, 1, 1)
-                self.count("SLICE", rows.carried(y) * self.row[y], base.graph.tensors[y].shape[-1], 5)
-            else:
-                held[y] = new_bytes
-            held = {x: size for x, size in held.items() if self.last.get(x) != op}
-        count, around = rows.iterations, self.around()
-        return Cost(peak=across + windows + worst + around, macs=count * macs, ops=self.ops, tail=self.tail,
-                    time=count * (self.time + prices.iteration))  # fmt: skip
-
-    def around(self) -> int:
-        """Bytes of the maps around the loop at its beginning or its end, whichever are more."""
-        tensors, rows = self.base.graph.tensors, self.rows
-        entering = sum(tensors[t].nbytes for t in rows.entries)
-        kept = sum(tensors[t].nbytes for t in rows.entries if self.base.is_read_later(t))
-        return max(entering, kept + tensors[rows.result].nbytes)
-
-    def operand(self, op: int, x: int) -> int:
-        """Bytes of copies of rows that an operator reads."""
-        base, rows, shape = self.base, self.rows, self.base.graph.tensors[x].shape
-        _, extent = rows.windows(base.layers[op], base.output(op))
-        there = rows.held[x] if x in base.inner else min(extent, base.height(x))
-        copied = 0 if x in base.inner else there * self.row[x]
-        if copied or (op not in rows.padded and there != extent):
-            self.count("SLICE", copied, shape[-1], 2)
-        if op not in rows.padded:
-            return copied
-        wide = (
-            self.row[x] * (shape[3 - base.stretch.axis] + sum(base.layers[op].across)) // shape[3 - base.stretch.axis]
-        )
-        padded = (there + sum(rows.padding(base.layers[op], x, there, extent))) * wide
-        self.count("PAD", padded, shape[-1], 1)
-        self.count("SLICE", _RANK, 1, 2)
-        self.count("GATHER", extent * wide, wide, 1)
-        return copied + padded
-
-    def count(self, kind: str, elements: int, width: int, new: int) -> None:
-        """Counts one operator that the loop adds, with so many new tensors."""
-        self.ops += 1
-        self.tail += self.prices.tail(kind, 0, new)
-        self.time += self.prices.added(kind, elements, width)

@@ -1,7 +1,7 @@
 """The memory of a program of stripes on TFLM: its packing problem, and what kernels may write over while they read."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from modelplan.model import Graph, IntArray, Kind, Problem, Runtime
 from modelplan.planning.aliasing.legality import unlike
 from modelplan.planning.aliasing.overlapping import kernel_overlaps
 from modelplan.planning.aliasing.rules import overwrites
+from modelplan.primitives import _core
 from modelplan.rewriting.striped_tflite.steps import (
     GroupOffset,
     TfliteProgram,
@@ -25,7 +26,14 @@ from modelplan.rewriting.striped_tflite.steps import (
     step_graph,
     step_op,
 )
-from modelplan.rewriting.stripes.group_packing import AllowedOverlap, GroupPacking, LiveBytes, byte_lives, group_problem
+from modelplan.rewriting.stripes.group_packing import (
+    AllowedOverlap,
+    GroupPacking,
+    LiveBytes,
+    as_problem,
+    byte_lives,
+    group_problem,
+)
 
 
 class KernelOverlap(NamedTuple):
@@ -118,15 +126,13 @@ class PartedProgram(NamedTuple):
     groups: int
     parts: Sequence[PlacedRows]
 
-    def problem(self, alignment: int, worth: Callable[[int], bool] = lambda _: True) -> Problem:
+    def problem(self, alignment: int, worth: Callable[[int], bool] = lambda _: True) -> _core.GroupProblem:
         """The packing problem.
 
         Where the bytes that are alive at once are not `worth` it, what `group_problem` leaves out is left out.
         """
-        scratch = np.concatenate([np.add(part.rows.scratch, (part.tick, 0)) for part in self.parts])
-        allowed = (
-            row for part in self.parts for row in _moved(part, part.rows.overlaps, groups=2, ticks=(2,)).tolist()
-        )
+        allowed = partial(self._joined, lambda rows: rows.overlaps, 5, groups=2, ticks=(2, 3))
+        scratch = self._joined(lambda rows: rows.scratch, 2, groups=0, ticks=(0, 1))
         lives = byte_lives(self._accesses())
         return group_problem(lives, self.groups, alignment, allowed, scratch, self._whole_values, worth)
 
@@ -135,9 +141,16 @@ class PartedProgram(NamedTuple):
         """How many operators run."""
         return sum(part.rows.ticks for part in self.parts)
 
+    def _joined(
+        self, rows: Callable[[PackingRows], IntArray], width: int, groups: int, ticks: tuple[int, int]
+    ) -> IntArray:
+        """Rows of all parts whose first columns are `groups` and some others ticks, with those of the program."""
+        parts = [(rows(part.rows), part.groups, part.tick) for part in self.parts]
+        return _core.joined_rows(parts, groups, *ticks).reshape(-1, width)
+
     def _accesses(self) -> IntArray:
-        inside = [_moved(part, part.rows.accesses, groups=1, ticks=(3,)) for part in self.parts]
-        return np.concatenate([self._callers(-1, writes=True), *inside, self._callers(self.ticks, writes=False)])
+        inside = self._joined(lambda rows: rows.accesses, 5, groups=1, ticks=(3, 4))
+        return np.concatenate([self._callers(-1, writes=True), inside, self._callers(self.ticks, writes=False)])
 
     def _callers(self, tick: int, *, writes: bool) -> IntArray:
         """The accesses of the caller, who writes the inputs or reads the outputs."""
@@ -154,20 +167,11 @@ class PartedProgram(NamedTuple):
         lives |= {t: (lives[t][0], self.ticks) for t in self.graph.outputs if t in lives}
         tensors = ((*self.places[t], self.graph.tensors[t].nbytes, *life) for t, life in lives.items())
         whole = [(group, lo, lo + size, first, last + 1) for group, lo, size, first, last in tensors]
-        inside = [_moved(part, part.rows.values, groups=1, ticks=(3, 4)) for part in self.parts]
-        return np.concatenate([_rows(whole, 5), *inside])
+        return np.concatenate([_rows(whole, 5), self._joined(lambda rows: rows.values, 5, groups=1, ticks=(3, 5))])
 
 
 def _rows(rows: Iterable[Sequence[int]], width: int) -> IntArray:
     return np.array(list(rows), dtype=np.int64).reshape(-1, width)
-
-
-def _moved(part: PlacedRows, rows: IntArray, groups: int, ticks: Sequence[int]) -> IntArray:
-    """Rows whose first columns are `groups` and some others `ticks`, with those of the program."""
-    moved = rows.copy()
-    moved[:, :groups] = part.groups[rows[:, :groups]]
-    moved[:, ticks] += part.tick
-    return moved
 
 
 def whole_program(program: TfliteProgram, overlaps: KernelOverlaps, scratch: ScratchOf) -> PartedProgram:
@@ -180,7 +184,7 @@ def problem_of(
     program: TfliteProgram, overlaps: KernelOverlaps, alignment: int, scratch: Sequence[tuple[int, int]] = ()
 ) -> Problem:
     """The packing problem of a program whose kernels allow `overlaps`; `scratch` as in `group_problem`."""
-    return whole_program(program, overlaps, lambda _: scratch).problem(alignment)
+    return as_problem(whole_program(program, overlaps, lambda _: scratch).problem(alignment))
 
 
 def no_overlaps(program: TfliteProgram, step: TfliteStep) -> Iterable[KernelOverlap]:  # noqa: ARG001
@@ -198,10 +202,8 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         return no_overlaps
 
     def found_overlaps(program: TfliteProgram, step: TfliteStep) -> tuple[KernelOverlap, ...]:
-        operands = tuple((program.shape(t), program.dtype(t), program.kind(t)) if t >= 0 else None
-                         for t in (*step.inputs, *step.outputs))  # fmt: skip
         op = program.graph.ops[step.source] if step.source >= 0 else step_op(program, step)
-        key = step.kind, op.attributes, step.changes, step.starts, operands
+        key = step.kind, op.attributes, step.changes, step.starts, _operands_of(program, step)
         if key not in known:
             if step.kind == "GATHER" and step.source < 0:  # no row comes before its place
                 known[key] = (KernelOverlap(0, 0, exact=True),)
@@ -212,6 +214,13 @@ def proved_overlaps(runtime: Runtime) -> KernelOverlaps:
         return known[key]
 
     return found_overlaps
+
+
+def _operands_of(program: TfliteProgram, step: TfliteStep) -> tuple[object, ...]:
+    """What kernels see of the values of a step, but for what these hold."""
+    tensors, count = program.graph.tensors, len(program.graph.tensors)
+    return tuple((program.shape(t), program.dtype(t), program.kind(t), t < count and tensors[t].compressed)
+                 if t >= 0 else None for t in (*step.inputs, *step.outputs))  # fmt: skip
 
 
 def _of_rows(program: TfliteProgram, step: TfliteStep) -> Iterator[KernelOverlap]:
@@ -296,7 +305,8 @@ def _scratch_of_step(
     program: TfliteProgram, step: TfliteStep, runtime: Runtime, known: dict[object, tuple[int, ...]]
 ) -> tuple[int, ...]:
     """Bytes of the working buffers of a step, none of them empty."""
-    key = step.source, step.kind, step.changes, tuple(program.shape(t) if t >= 0 else () for t in step.inputs)
+    attributes = program.graph.ops[step.source].attributes if step.source >= 0 else ()
+    key = step.kind, attributes, step.changes, _operands_of(program, step)
     if key not in known:
         graph = step_graph(program, step)
         sizes = runtime.scratch(graph, graph.ops[0], runtime.kernels) if runtime.scratch else ()

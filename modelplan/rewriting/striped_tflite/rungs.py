@@ -22,7 +22,7 @@ from modelplan.rewriting.striped_tflite.durations import op_time, program_time
 from modelplan.rewriting.striped_tflite.interface import reloaded
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import added_kinds, write_striped
-from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, pack
 from modelplan.rewriting.stripes.ladder import RewriteGoal, never_interrupt
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -131,11 +131,10 @@ class Rung:
 
 @dataclass(frozen=True, eq=False)
 class _KnownSteps:
-    """Nanoseconds and working buffers of steps of programs of a graph that were looked up before."""
+    """Nanoseconds of steps of programs of a graph that were looked up before."""
 
     graph: Graph
     times: dict[object, float] = field(default_factory=dict)
-    scratch: dict[object, tuple[int, ...]] = field(default_factory=dict)
 
 
 class ModelOnTarget:
@@ -165,7 +164,7 @@ class ModelOnTarget:
         self.bits = 8 * layout(("pointer",), find_abis(goal.abi)[0]).size
         self.runtime: Runtime = runtimes.with_kernels(TFLM, goal.kernels)
         self.overlaps = placing.no_overlaps if "overlaps" in goal.without else placing.proved_overlaps(self.runtime)
-        self._known = _KnownSteps(graph)
+        self._known, self._known_scratch = _KnownSteps(graph), dict[object, tuple[int, ...]]()
 
     def rewritten(self, data: bytes) -> ModelOnTarget:
         """Another file that computes the same, which counts as this model."""
@@ -237,11 +236,11 @@ class ModelOnTarget:
 
     def problem_of(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> Problem:
         """The packing problem with the working buffers of the kernels."""
-        return placing.whole_program(program, overlaps, self.scratch_of).problem(planner.ALIGNMENT)
+        return as_problem(placing.whole_program(program, overlaps, self.scratch_of).problem(planner.ALIGNMENT))
 
     def scratch_of(self, program: TfliteProgram) -> list[tuple[int, int]]:
         """(tick, bytes) of every working buffer that the kernels ask for."""
-        return placing.scratch_of(program, self.runtime, self._known_steps(program.graph).scratch)
+        return placing.scratch_of(program, self.runtime, self._known_scratch)
 
     def packed(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> GroupPacking:
         """A program packed at length."""

@@ -2,25 +2,25 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache, lru_cache, partial
 from itertools import chain, pairwise, product
 from sys import maxsize
 
-from modelplan.model import Graph, Problem, bounds
+from modelplan.model import Graph
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.striped_tflite import candidates, costs, durations, placing
 from modelplan.rewriting.striped_tflite.building import striped_program
 from modelplan.rewriting.striped_tflite.candidates import Candidate, Choice, Space
 from modelplan.rewriting.striped_tflite.channel_blocks import makes_blocks
-from modelplan.rewriting.striped_tflite.estimating import Prices
+from modelplan.rewriting.striped_tflite.estimating import Cost, Prices
 from modelplan.rewriting.striped_tflite.folded_convolutions import Folded
 from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanParts
 from modelplan.rewriting.striped_tflite.rungs import ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, check_packing, glance, pack
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -145,6 +145,7 @@ class StripeSearch:
         self._parts = PlanParts(whole, order, model)
         self._tried = lru_cache(_ALIKE)(self._first_look)  # stripes of several forms may have the same program
         self._prices: dict[StripedStretch, Candidate | None] = {}
+        self._outlook = cache(self._expectation)
         self.plans: dict[Stretches, PackedPlan | None] = {}
         plain = striped_program(model.graph, range(len(model.graph.ops)), ())
         self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
@@ -199,8 +200,7 @@ class StripeSearch:
         if len(others) < len(self.candidates):
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
-        sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT]]
-        self._build(list(dict.fromkeys((*sweep, *self._one_stretch(), *self._one_loop()))))
+        self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT), *self._one_stretch(), *self._one_loop()))))
         self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(blocks)
@@ -213,7 +213,7 @@ class StripeSearch:
             some, below = plans[at : at + _TOGETHER], None
             best = min(filter(None, self.plans.values()), key=lambda plan: plan.score, default=None)
             if best and self.goal.budget is None:  # no improvement brings one below it that is far from it
-                some, below = [plan for plan in some if self._is_likely(plan, best, _FAR)], int(_FAR * best.score)
+                some, below = self._likely(some, best, _FAR), int(_FAR * best.score)
             for _ in self._try_plans(some, below):
                 pass
 
@@ -222,9 +222,8 @@ class StripeSearch:
         self.candidates += blocks
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         choices = candidates.plans(self.space, self.candidates, *most)
-        sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT_IN_BLOCKS]]
         alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
-        self._build(list(dict.fromkeys((*sweep, *alone))))
+        self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT_IN_BLOCKS), *alone))))
         best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + self.patience.buffers // 2
@@ -258,7 +257,8 @@ class StripeSearch:
     def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
         """A plan packed at length, and its score."""
         plan = self._parts.plan(stretches)
-        packing = self._packed(plan.program.problem(planner.ALIGNMENT), self.goal.effort.answer)
+        problem = as_problem(plan.program.problem(planner.ALIGNMENT))
+        packing = pack(problem, self._tries(self.goal.effort.answer, len(problem)), seed=self.goal.seed)
         return self._score(self._arena(plan), packing.height), packing
 
     def _packed_rungs(self, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
@@ -271,6 +271,7 @@ class StripeSearch:
             scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
         cheap = self.goal.budget is not None
         for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: (row[0], row[1].point.arena)):
+            check_packing(self._parts.plan(plan.stretches).program.problem(planner.ALIGNMENT), packing)
             program, total = self._program(plan.stretches), self.model.macs + plan.point.macs
             rung = self.model.packed_rung("split", program, self.overlaps, total, plan.stretches, packing)
             yield rung
@@ -315,8 +316,12 @@ class StripeSearch:
         work = work and plan.program.ticks <= goal.effort.steps
         return work and plan.legal and (cap is None or plan.steps <= cap)
 
-    def _expected(self, choice: Choice) -> int:
-        return choice.peak if self.goal.objective == "head" else choice.peak + choice.tail
+    def _expected(self, cost: Cost) -> int:
+        return cost.peak if self.goal.objective == "head" else cost.peak + cost.tail
+
+    def _lowest_of(self, choices: Iterable[Choice], count: int) -> list[Stretches]:
+        """So many plans of a sweep, those from which the least is expected."""
+        return [choice.stretches for choice in sorted(choices, key=lambda choice: self._expected(choice.cost))[:count]]
 
     def _try_plans(self, plans: Sequence[Stretches], below: int | None) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
@@ -354,18 +359,19 @@ class StripeSearch:
         if not beats(0) or not self._allowed(plan):
             return Trial()
         problem = plan.program.problem(planner.ALIGNMENT, beats)
-        if not beats(bounds.load_bound(problem)):
+        if not beats(problem.load):
             return Trial(None, len(problem))
-        packing = self._packed(problem, self.goal.effort.glance)
+        effort, seed = self.goal.effort, self.goal.seed
+        packing = glance(problem, self._tries(effort.glance, len(problem)), seed)
         if beats(int(_NEAR * packing.height)) and packing.height > packing.load:
-            packing = _lowest(packing, self._packed(problem, self.goal.effort.look))
+            packing = _lowest(packing, glance(problem, self._tries(effort.look, len(problem)), seed))
         point = Point(arena(packing.height), packing.height, plan.macs - self.model.macs, plan.steps, plan.slower)
         return Trial(PackedPlan((), packing, self._score(arena, packing.height), point), len(problem))
 
-    def _packed(self, problem: Problem, tries: int) -> GroupPacking:
-        """The lowest packing that was found in so many tries, of a large problem in fewer, down to a third."""
-        tries = max(tries // 3, min(tries, tries * _LARGE // max(1, len(problem))))
-        return pack(problem, tries, seed=self.goal.seed)
+    @staticmethod
+    def _tries(tries: int, buffers: int) -> int:
+        """So many tries of a packing, of a large problem fewer, down to a third."""
+        return max(tries // 3, min(tries, tries * _LARGE // max(1, buffers)))
 
     def _score(self, arena: Callable[[int], int], height: int) -> int:
         """The bytes of the objective that a program of this arena is expected to need with a packing of a height."""
@@ -447,7 +453,7 @@ class StripeSearch:
         """
         near = list(dict.fromkeys(self._neighbours(best.stretches)))
         self.random.shuffle(near)
-        likely = [stretches for stretches in near if self._is_likely(stretches, best, self.patience.hopeless)]
+        likely = self._likely(near, best, self.patience.hopeless)
         options = [stretches for stretches in likely if stretches not in self.plans]
         promising = sorted(options, key=self._outlook)
         in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
@@ -476,24 +482,28 @@ class StripeSearch:
             return f"{since:,} tries in a row gained nothing"
         return "the limit in work was reached" if self.buffers >= self.most_buffers else ""
 
-    def _outlook(self, stretches: Stretches) -> tuple[bool, int]:
+    def _expectation(self, stretches: Stretches) -> tuple[bool, int]:
         """Whether a plan seems to break a cap, and the bytes of the objective that it is expected to need."""
         for stretch in stretches:
             if stretch not in self._prices:
                 self._prices[stretch] = candidates.priced(self.space, stretch)
         parts = [self._prices[stretch] for stretch in stretches]
-        choice = candidates.choice_of(self.space, [part for part in parts if part])
-        dear = choice.macs > self.goal.max_macs * self.model.macs or choice.time > self.goal.max_time * self.model.time
-        return dear or None in parts, self._expected(choice) + self._kept_unsplit
+        cost = candidates.cost_of(self.space, [part for part in parts if part])
+        dear = cost.macs > self.goal.max_macs * self.model.macs or cost.time > self.goal.max_time * self.model.time
+        return dear or None in parts, self._expected(cost) + self._kept_unsplit
 
-    def _is_likely(self, stretches: Stretches, best: PackedPlan, times: float) -> bool:
-        """Whether a plan seems to keep the caps and to need less than so many times what another one needs.
+    def _likely(self, plans: Iterable[Stretches], best: PackedPlan, times: float) -> list[Stretches]:
+        """The plans that seem to keep the caps and to need less than so many times what another one needs.
 
         That is what it needs or was expected to. Of blocks of channels more is expected than they need.
         """
-        dear, expected = self._outlook(stretches)
         most = times * max(best.score, self._outlook(best.stretches)[1])
-        return not dear and (expected < most or any(isinstance(stretch, ChannelBlocks) for stretch in stretches))
+
+        def is_likely(stretches: Stretches) -> bool:
+            dear, expected = self._outlook(stretches)
+            return not dear and (expected < most or any(isinstance(stretch, ChannelBlocks) for stretch in stretches))
+
+        return list(filter(is_likely, plans))
 
     def _neighbours(self, stretches: Stretches) -> Iterator[Stretches]:
         """Plans with one stretch changed or one stretch more."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modelplan.model import Budget, IntArray, Problem, bounds
+from modelplan.checking import referee
+from modelplan.model import Budget, IntArray, Placement, Problem, bounds
 from modelplan.planning.allocators import place
 from modelplan.primitives import _core
 from modelplan.primitives.lazy_records import dataclass
@@ -76,59 +77,74 @@ class GroupPacking:
 def group_problem(
     lives: IntArray | Sequence[LiveBytes],
     groups: int,
-    alignment: int | Sequence[int],
-    overlaps: Iterable[Sequence[int]],
+    alignment: int,
+    overlaps: Callable[[], IntArray | Sequence[AllowedOverlap]],
     scratch: IntArray | Sequence[tuple[int, int]] = (),
     values: Callable[[], IntArray | Sequence[LiveBytes]] = tuple,
     worth: Callable[[int], bool] = lambda _: True,
-) -> Problem:
+) -> _core.GroupProblem:
     """The packing problem of so many groups: a buffer for each run of bytes with one life.
 
     `overlaps` are rows as `AllowedOverlap`, `scratch` working buffers of kernels, (step, bytes); each is a group behind
-    the others. The first buffers are empty, one at the base of each group, with its alignment: that of all, or a list.
-    A step of the program is the next of the problem, since the caller writes the inputs at step 0.
+    the others. The first buffers are empty, one at the base of each group, with the alignment. A step of the program is
+    the next of the problem, since the caller writes the inputs at step 0.
 
     Working buffers lie apart from each of `values` that is alive as a whole: the runtime places them by itself and
     knows of whole values only, also of bytes that are dead while their value has been made and will be read.
 
-    Where the bytes that last from a step to the next are not `worth` it, what may share bytes and what lies apart is
-    left out.
+    Where the bytes that last from a step to the next are not `worth` it, how groups may lie to each other is left out,
+    and they are the load.
     """
-    count = groups + len(scratch)
-    bases = [(g, 0, 0, -1, 0) for g in range(count)]
-    own = [(groups + i, 0, size, step, step + 1) for i, (step, size) in enumerate(scratch)]
-    rows = np.concatenate([_rows(part) for part in (bases, lives, own)])
-    group, lo, hi, start, end = rows.T
-    aligned = np.ones(len(rows), dtype=np.int64)
-    aligned[:count] = alignment
-    names = [f"group {g}" for g in range(count)]
-    meetings, apart = np.zeros((0, 4), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
-    if worth(_lasting_bytes(hi - lo, start, end)):
-        others = len(rows) - len(scratch)
-        meetings = _core.meetings(rows[count:], count, _rows(list(overlaps))).reshape(-1, 4)
-        dead = _core.dead_runs_apart(rows[:others], count, start[others:].copy(), _rows(values()))
-        apart = np.add(dead.reshape(-1, 2), (others, 0))
+    problem = _core.GroupProblem(_rows(lives, 5), groups, alignment, _rows(scratch, 2))
+    if worth(problem.load):
+        problem.relate(_rows(overlaps(), 5), _rows(values() if len(scratch) else (), 5))
+    return problem
+
+
+def as_problem(packed: _core.GroupProblem) -> Problem:
+    """The same for any allocator."""
+    size, start, end, alignment, group, delta, meetings, apart = packed.columns()
     return Problem(
-        tuple(map(names.__getitem__, group.tolist())),
-        hi - lo,
-        start + 1,
-        end + 1,
-        aligned,
-        conflicts=apart,
-        groups=np.column_stack((np.arange(len(rows)), group, lo)),
-        meetings=meetings,
+        tuple(map("group {}".format, group.tolist())),
+        size,
+        start,
+        end,
+        alignment,
+        conflicts=apart.reshape(-1, 2),
+        groups=np.column_stack((np.arange(len(size)), group, delta)),
+        meetings=meetings.reshape(-1, 4),
     )
 
 
-def _rows(rows: IntArray | Sequence[Sequence[int]]) -> IntArray:
-    return np.array(rows, dtype=np.int64).reshape(-1, 5)
+def _rows(rows: IntArray | Sequence[Sequence[int]], width: int) -> IntArray:
+    return np.asarray(rows, dtype=np.int64).reshape(-1, width)
 
 
-def _lasting_bytes(size: IntArray, start: IntArray, end: IntArray) -> int:
-    """The most bytes that are alive in a step and in the next one: of those no two meet, so no packing needs less."""
-    last = int(end.max(initial=0)) + 2
-    born, gone = (np.bincount(at, size, last) for at in (start + 1, end))
-    return int((born - gone).cumsum().max())
+def glance(problem: _core.GroupProblem, tries: int, seed: int) -> GroupPacking:
+    """The lowest packing found in so many tries, of many groups in fewer; `check_packing` has not judged it.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C during the search.
+    """
+    bases, height, bound, ended = problem.pack(_fewer(tries, problem.groups), seed)
+    if ended == "cancelled":
+        raise KeyboardInterrupt
+    return GroupPacking(tuple(bases), height, bound)
+
+
+def check_packing(problem: _core.GroupProblem, packing: GroupPacking) -> None:
+    """Has the referee judge a packing.
+
+    Raises:
+        BrokenPlanError: groups share bytes that they must not share.
+    """
+    judged = as_problem(problem)
+    _, groups, delta = judged.groups.T
+    referee.check(judged, Placement(np.array(packing.bases, dtype=np.int64)[groups] + delta, packing.load))
+
+
+def _fewer(tries: int, groups: int) -> int:
+    return min(tries, max(2 * _MOST_LOOKS // max(groups * groups, 1), 1))
 
 
 def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None = None) -> GroupPacking:
@@ -138,8 +154,7 @@ def pack(problem: Problem, tries: int = 2000, seed: int = 0, enough: int | None 
         KeyboardInterrupt: Ctrl-C during the search.
     """
     groups = int(problem.groups[:, 1].max(initial=-1)) + 1
-    tries = min(tries, max(2 * _MOST_LOOKS // max(groups * groups, 1), 1))
-    placement = place(problem, "modelplan", Budget(steps=tries, seed=seed, enough=enough))
+    placement = place(problem, "modelplan", Budget(steps=_fewer(tries, groups), seed=seed, enough=enough))
     if placement.ended == "cancelled":
         raise KeyboardInterrupt
     return GroupPacking(

@@ -134,8 +134,14 @@ def even_cuts(height: int, stripes: int) -> tuple[int, ...]:
 
 def as_strategy(stretch: StripedStretch, strategy: type[Strategy], **changes: object) -> Strategy:
     """The operators and cuts of a stretch in another strategy, with all that both strategies state."""
-    stated = {f.name for f in fields(stretch)} & {f.name for f in fields(strategy)}
-    return strategy(**{name: getattr(stretch, name) for name in stated} | changes)
+    pair = type(stretch), strategy
+    if pair not in _STATED:
+        _STATED[pair] = {f.name for f in fields(stretch)} & {f.name for f in fields(strategy)}
+    return strategy(**{name: getattr(stretch, name) for name in _STATED[pair]} | changes)
+
+
+#: What two strategies both state.
+_STATED: dict[object, set[str]] = {}
 
 
 @dataclass

@@ -22,7 +22,10 @@ from modelplan.rewriting.stripes.group_packing import (
     GroupPacking,
     LiveBytes,
     MemoryAccess,
+    as_problem,
     byte_lives,
+    check_packing,
+    glance,
     group_problem,
     pack,
 )
@@ -207,11 +210,17 @@ def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_ne
     parted = placing.whole_program(program, OVERLAPS, lambda _: ())
     whole = parted.problem(16, worth)
     (lasting,) = asked
-    assert 0 < lasting <= bounds.load_bound(whole) <= pack(whole, 300).height
+    problem = as_problem(whole)
+    assert 0 < lasting <= whole.load == bounds.load_bound(problem) <= pack(problem, 300).height
+    assert glance(whole, 300, 0) == pack(problem, 300)
+    found = glance(whole, 300, 0)
+    check_packing(whole, found)
+    with pytest.raises(BrokenPlanError, match="share bytes"):
+        check_packing(whole, replace(found, bases=(0,) * len(found.bases)))
     left_out = parted.problem(16, lambda _: False)
-    assert len(left_out) == len(whole)
-    assert (len(left_out.meetings), len(whole.meetings) > 0) == (0, True)
-    assert bounds.load_bound(left_out) >= lasting
+    assert (len(left_out), left_out.load) == (len(whole), lasting)
+    with pytest.raises(ValueError, match="is not told"):
+        glance(left_out, 300, 0)
 
 
 def two_branches() -> Graph:
@@ -360,11 +369,11 @@ def test_working_memory_of_a_kernel_lies_apart_from_what_is_alive_at_its_step() 
     """A value of 64 bytes over steps 0 to 3, 32 bytes of scratch within and 48 behind it."""
     value = LiveBytes(0, 0, 64, 0, 4)
     alone, during, behind = (
-        pack(group_problem([value], 1, 16, (), scratch, lambda: [value])).height
+        pack(as_problem(group_problem([value], 1, 16, tuple, scratch, lambda: [value]))).height
         for scratch in ([], [(2, 32)], [(4, 48)])
     )
     assert (alone, during, behind) == (64, 96, 64)
-    problem = group_problem([value], 1, 16, (), [(2, 32)])
+    problem = as_problem(group_problem([value], 1, 16, tuple, [(2, 32)]))
     assert (int(problem.size[-1]), int(problem.start[-1]), int(problem.end[-1])) == (32, 3, 4)
 
 

@@ -117,6 +117,8 @@ class _Runner:
         self.running: list[int] = []
         self.constants: dict[int, Content] = {}
         self.numbers: dict[int, Numbers | None] = {}
+        #: What numbers hold as constants, by the object, which is kept, and the type.
+        self.calculated: dict[tuple[int, str], tuple[Numbers, Content]] = {}
 
     def run(self, host: HostSide) -> Trace:
         main = self.source.parts[0]
@@ -220,7 +222,11 @@ class _Runner:
             return value
         if cell.data is not None:
             return self._constant(cell)
-        return self.catalogue.constant(value.array.tobytes(), cell.coding, value.array.shape, cell.name)
+        key = id(value), cell.coding.dtype
+        if key not in self.calculated:
+            content = self.catalogue.constant(value.array.tobytes(), cell.coding, value.array.shape, cell.name)
+            self.calculated[key] = value, content
+        return self.calculated[key][1]
 
     def _step(self, part: SubgraphPart, op: Operation) -> None:
         where = self._where(op)
