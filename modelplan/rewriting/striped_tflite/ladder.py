@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.answers.proof_outcomes import Verdict
-from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
-from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
 from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph, Kind
+from modelplan.model.model_file import ModelFile
 from modelplan.ops import facts
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
@@ -100,7 +99,7 @@ class Ladder(Shown):
 
 
 def climb(
-    model: str | Path | Graph,
+    model: str | Path | Graph | ModelFile,
     goal: Goal,
     report: Report = report_nothing,
     check: Callable[[], None] = never_interrupt,
@@ -113,10 +112,8 @@ def climb(
     KeyboardInterrupt, after which the best so far is the answer. A rung whose file breaks the proof is left out.
     """
     _check(goal)
-    graph = model if isinstance(model, Graph) else load_model(model)
-    if graph.format != "tflite" or not graph.source:
-        raise RequestError(f"{graph.source or graph.name}: fit takes a model from a .tflite file")
-    data = read_model(graph.source)
+    file = model if isinstance(model, ModelFile) else _file_of(model)
+    graph, data = file.graph, file.content
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
     changed = _other_interface(data, graph, goal)
@@ -127,6 +124,9 @@ def climb(
     ladder = _Climb(subject, len(graph.ops), _interface_remarks(changed, goal)).ladder()
     if ladder.chosen is None or not proved:
         return ladder
+    from modelplan.checking.verifier.rewrites.executing import ExecutionEffort  # here, since `explain` proves no file
+    from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+
     try:
         effort = ExecutionEffort(goal.seed, _PROOF_SECONDS, 1 if ladder.macs > _MANY_MACS else 2)
         proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, effort)
@@ -138,6 +138,14 @@ def climb(
         remark = f"no rung {name}: {problem}; a defect of modelplan, please report it with the model"
         return replace(remaining, remarks=(*remaining.remarks, remark))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
+
+
+def _file_of(model: str | Path | Graph) -> ModelFile:
+    """The .tflite file that is named, or that a graph was read from."""
+    graph = model if isinstance(model, Graph) else load_model(model)
+    if graph.format != "tflite" or not graph.source:
+        raise RequestError(f"{graph.source or graph.name}: fit takes a model from a .tflite file")
+    return ModelFile(graph.source, read_model(graph.source), graph)
 
 
 def _check(goal: Goal) -> None:
