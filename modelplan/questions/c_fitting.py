@@ -401,10 +401,17 @@ def _remembered(file: ModelFile, kernels: str, interface: str, layout: str) -> C
     return _network_model(_network(file.path, file.graph, layout=layout, interface=interface), kernels)
 
 
-def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:
+def planned_c(
+    file: ModelFile,
+    form: CForm,
+    most_rows: int | None = None,
+    most_stages: int | None = None,
+    *,
+    proved: bool = True,
+) -> CRung:
     """The file as plain C by rows, or of whole maps where a search would try more rows or look at more stages.
 
-    `fit` makes these plans too, and more, so that its least is no larger.
+    `fit` makes these plans too, and more, so that its least is no larger; what it writes it proves in any case.
 
     Raises:
         ModelError: operators in it cannot become C; names them all.
@@ -415,8 +422,9 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_s
     if most_rows is None or rows_tried(model.rows) <= most_rows:
         goal = CGoal(without=frozenset({"maps", "overlaps", "parts", "again"}), pushed=form.pushed)
         with suppress(TooManyStagesError):
-            return least_rung(model, goal, most_stages)
-    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts", "again"}), pushed=form.pushed))
+            return least_rung(model, goal, most_stages, proved=proved)
+    whole = CGoal(without=frozenset({"rows", "overlaps", "parts", "again"}), pushed=form.pushed)
+    return least_rung(model, whole, proved=proved)
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:

@@ -407,6 +407,7 @@ def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> 
     graph = source.graph
     if [t.shape for t in graph.tensors] != [t.shape for t in read_tflite(source.content, "").subgraphs[0].tensors]:
         graph = load_model(source.path)  # without extents that were stated for it
+    other = _converted(source, abi, kernels) if interface == "as-is" else None
     plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))))
 
     def check() -> None:
@@ -415,7 +416,17 @@ def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> 
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
     goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=SearchEffort(**_EFFORT))
-    return ladder.climb(replace(source, graph=graph), goal, check=check, proved=False)
+    return ladder.climb(replace(source, graph=graph), goal, check=check, proved=False, like=other)
+
+
+def _converted(source: ModelFile, abi: str, kernels: str) -> Ladder | None:
+    """The ladder of the file without the conversions at its ends, whose search has more to choose from."""
+    if not outer_conversions(source.graph).inner:
+        return None
+    try:
+        return _short_search(source, abi, kernels, "int8")
+    except (ModelError, RequestError):
+        return None
 
 
 def _writable_as_c(subject: ModelSubject) -> bool:

@@ -65,6 +65,10 @@ _NEAREST, _FARTHER = 8, 16
 _STARTS = 3
 #: Plans that are remembered with what came out, for those that have the same program in other words.
 _ALIKE = 256
+#: Plans that another search may start from, and of these those that are built, the most promising.
+_BEST, _STARTED = 12, 2
+#: A plan to start from that needs less than so many times what every plan needs is not far from where a sweep ends.
+_CLOSE = 1.03
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
 #: Packing problems of more buffers get fewer tries.
@@ -128,10 +132,19 @@ class Trial:
 class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
-    `share` is that of the work of improving plans that this search may do beside those of other orders.
+    `share` is that of the work of improving plans that this search may do beside those of other orders. Where one of
+    the plans of `start` can be, the most promising of them stand in place of the search.
     """
 
-    def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], share: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: ModelOnTarget,
+        whole: Folded,
+        order: tuple[int, ...],
+        share: float = 1.0,
+        start: Sequence[Stretches] = (),
+    ) -> None:
+        self.start = start
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
         self.goal, self.patience = model.goal, _PATIENCE[model.goal.objective]
         self.random = random.Random(self.goal.seed)  # noqa: S311
@@ -188,6 +201,12 @@ class StripeSearch:
         return rungs
 
     def _search(self) -> None:
+        self._build(sorted(self.start, key=self._outlook)[:_STARTED])
+        if not any(self.plans.values()) or (self.lowest <= _CLOSE * self._least_score and not self._is_near_bound()):
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Builds the most promising plans and improves the best."""
         ceiling = max(self.space.peaks)
         floor = max(ceiling // 3, self.least[0])
         for first, last in candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced):
@@ -594,6 +613,10 @@ class StripeSearch:
         height = stretch.cuts[-1]
         yield from candidates.loops_of(stretch, height, width)
         yield from candidates.carrying_loops_of(stretch, height)
+
+    def best(self) -> list[Stretches]:
+        """The stretches of the plans that are lowest at a first look."""
+        return [plan.stretches for plan in self._ranked()[:_BEST]]
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
