@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.answers.proof_outcomes import Verdict
@@ -64,15 +64,15 @@ class LowestLibrary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BestPlans:
-    """The lowest plans of stripes in one order of the operators of a graph."""
+class BestPlan:
+    """The lowest plan of stripes in one order of the operators of a graph."""
 
     graph: Graph
     order: tuple[int, ...]
-    plans: tuple[Stretches, ...]
+    stretches: Stretches
 
     def with_conversions(self, graph: Graph, order: Sequence[int]) -> Iterator[Stretches]:
-        """The plans in an order of a graph that has conversions at its ends besides: without these, and with them.
+        """The plan in an order of a graph that has conversions at its ends besides: without these, and with them.
 
         None where it has other operators, or has them in another order.
         """
@@ -82,24 +82,25 @@ class BestPlans:
         ops = [op for op in range(len(graph.ops)) if op not in ends]
         steps = [step for step, op in enumerate(order) if op not in ends]
         same = [graph.ops[op].kind for op in ops] == [op.kind for op in self.graph.ops]
-        if not same or [ops[op] for op in self.order] != [order[step] for step in steps]:
+        if not self.stretches or not same or [ops[op] for op in self.order] != [order[step] for step in steps]:
             return
-        for stretches in self.plans:
-            first, *more = moved = [_moved(stretch, steps, ops) for stretch in stretches]
+        first, *more = moved = [_moved(stretch, steps, ops) for stretch in self.stretches]
+        yield tuple(moved)
+        if first.first > 0 and order[first.first - 1] in ends:
+            moved = [replace(first, first=first.first - 1), *more]
             yield tuple(moved)
-            if first.first > 0 and order[first.first - 1] in ends:
-                moved = [replace(first, first=first.first - 1), *more]
-                yield tuple(moved)
-            last = moved[-1]
-            if last.last + 1 < len(order) and order[last.last + 1] in ends:
-                yield (*moved[:-1], replace(last, last=last.last + 1))
+        last = moved[-1]
+        if last.last + 1 < len(order) and order[last.last + 1] in ends:
+            yield (*moved[:-1], replace(last, last=last.last + 1))
 
 
 def _moved(stretch: StripedStretch, steps: Sequence[int], ops: Sequence[int]) -> StripedStretch:
     """A stretch whose positions and operators have these numbers elsewhere."""
-    named = {field.name: getattr(stretch, field.name) for field in fields(stretch)}
-    sets = {name: frozenset(ops[op] for op in old) for name, old in named.items() if isinstance(old, frozenset)}
-    return replace(stretch, first=steps[stretch.first], last=steps[stretch.last], **sets)
+    changed: dict[str, Any] = {"first": steps[stretch.first], "last": steps[stretch.last]}
+    for field in fields(stretch):
+        if isinstance(named := getattr(stretch, field.name), frozenset):
+            changed[field.name] = frozenset(ops[op] for op in named)
+    return replace(stretch, **changed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +132,7 @@ class Ladder(Shown):
     helped: HelpedLibrary | None = None
     lowest: LowestLibrary | None = None
     allowed: tuple[Rung, ...] = ()
-    best: tuple[BestPlans, ...] = ()
+    best: tuple[BestPlan, ...] = ()
 
     @property
     def model(self) -> bytes | None:
@@ -255,9 +256,9 @@ class _Climb:
     """
 
     def __init__(
-        self, model: ModelOnTarget, ops: int, remarks: Sequence[str] = (), like: Sequence[BestPlans] = ()
+        self, model: ModelOnTarget, ops: int, remarks: Sequence[str] = (), like: Sequence[BestPlan] = ()
     ) -> None:
-        self.like, self.best = like, list[BestPlans]()
+        self.like, self.best = like, list[BestPlan]()
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.subject, self.joins = model, True
         self.rungs: list[Rung] = []
@@ -451,7 +452,7 @@ class _Climb:
         return joined if placing.is_aligned(program, self.model.runtime) else whole
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
-        rungs = []
+        rungs = list[Rung]()
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
         for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
@@ -460,7 +461,7 @@ class _Climb:
                 continue
             search = StripeSearch(model, joined, order, 1 / len(ordered_models), start)
             rungs += search.answers()
-            self.best.append(BestPlans(joined.graph, order, tuple(search.best())))
+            self.best.append(BestPlan(joined.graph, order, search.best()))
             self.points += search.points()
             self.ended.append(search.ended)
             self.bounds.append(search.least)

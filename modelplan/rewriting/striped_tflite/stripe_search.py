@@ -65,8 +65,6 @@ _NEAREST, _FARTHER = 8, 16
 _STARTS = 3
 #: Plans that are remembered with what came out, for those that have the same program in other words.
 _ALIKE = 256
-#: Plans that another search may start from, and of these those that are built, the most promising.
-_BEST, _STARTED = 12, 2
 #: A plan to start from that needs less than so many times what every plan needs is not far from where a sweep ends.
 _CLOSE = 1.03
 #: Stripes are joined one by one up to so many.
@@ -133,7 +131,7 @@ class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
     `share` is that of the work of improving plans that this search may do beside those of other orders. Where one of
-    the plans of `start` can be, the most promising of them stand in place of the search.
+    the plans of `start` can be, they stand in place of the search.
     """
 
     def __init__(
@@ -201,7 +199,7 @@ class StripeSearch:
         return rungs
 
     def _search(self) -> None:
-        self._build(sorted(self.start, key=self._outlook)[:_STARTED])
+        self._build(self.start)
         if not any(self.plans.values()) or (self.lowest <= _CLOSE * self._least_score and not self._is_near_bound()):
             self._sweep()
 
@@ -614,9 +612,9 @@ class StripeSearch:
         yield from candidates.loops_of(stretch, height, width)
         yield from candidates.carrying_loops_of(stretch, height)
 
-    def best(self) -> list[Stretches]:
-        """The stretches of the plans that are lowest at a first look."""
-        return [plan.stretches for plan in self._ranked()[:_BEST]]
+    def best(self) -> Stretches:
+        """The stretches of the plan that is lowest at a first look; none where no plan could be."""
+        return next((plan.stretches for plan in self._ranked()), ())
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
