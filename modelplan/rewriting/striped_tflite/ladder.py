@@ -76,9 +76,9 @@ class BestPlan:
 
         None where it has other operators, or has them in another order.
         """
-        known = {(op.kind, self.graph.tensors[op.outputs[0]].name) for op in self.graph.ops}
-        named = [(op.kind, graph.tensors[op.outputs[0]].name) for op in graph.ops]
-        ends = {op for op in outer_conversions(graph).operators if named[op] not in known}
+        known = {(op.kind, self.graph.tensors[t].name) for op in self.graph.ops for t in op.outputs}
+        conversions = {op: graph.ops[op] for op in outer_conversions(graph).operators}
+        ends = {at for at, op in conversions.items() if (op.kind, graph.tensors[op.outputs[0]].name) not in known}
         ops = [op for op in range(len(graph.ops)) if op not in ends]
         steps = [step for step, op in enumerate(order) if op not in ends]
         same = [graph.ops[op].kind for op in ops] == [op.kind for op in self.graph.ops]
