@@ -65,9 +65,11 @@ Place = int | tuple[int, ...] | str
 
 #: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
 #: `fit` itself goes on.
-_MOST_PLANS, _MOST_OPERATORS = 100, 2_500
+_MOST_PLANS, _MOST_OPERATORS = 100, 3_000
 #: What each of them takes at most, as `SearchEffort` counts it.
-_EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
+_EFFORT = {"priced": 700, "look": 400, "answer": 1_500, "steps": 2_000}
+#: Plans of stripes are improved unless they need more than so many times what the file needs without them.
+_HOPEFUL = 1.1
 
 #: The largest model for which files are tried where no time is stated: its operators, the bytes of all its values, each
 #: of which is followed, and pairs of values that are alive together.
@@ -415,7 +417,8 @@ def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> 
             raise KeyboardInterrupt
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
-    goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=SearchEffort(**_EFFORT))
+    effort = SearchEffort(**_EFFORT, hopeful=_HOPEFUL)
+    goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=effort)
     return ladder.climb(replace(source, graph=graph), goal, check=check, proved=False, like=other)
 
 

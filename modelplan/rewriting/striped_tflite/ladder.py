@@ -453,13 +453,14 @@ class _Climb:
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
         rungs = list[Rung]()
+        unstriped = min(map(self.model.measure, self.rungs))
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
         for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
             start = [plan for best in self.like for plan in best.with_conversions(joined.graph, order)]
             if rungs and self.like and not start:
                 continue
-            search = StripeSearch(model, joined, order, 1 / len(ordered_models), start)
+            search = StripeSearch(model, joined, order, 1 / len(ordered_models), start, unstriped)
             rungs += search.answers()
             self.best.append(BestPlan(joined.graph, order, search.best()))
             self.points += search.points()

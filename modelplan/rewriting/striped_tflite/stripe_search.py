@@ -131,7 +131,8 @@ class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
     `share` is that of the work of improving plans that this search may do beside those of other orders. Where one of
-    the plans of `start` can be, they stand in place of the search.
+    the plans of `start` can be, they stand in place of the search. `unstriped` are the bytes of the objective that the
+    file needs without stripes.
     """
 
     def __init__(
@@ -141,8 +142,9 @@ class StripeSearch:
         order: tuple[int, ...],
         share: float = 1.0,
         start: Sequence[Stretches] = (),
+        unstriped: int = maxsize,
     ) -> None:
-        self.start = start
+        self.start, self.unstriped = start, unstriped
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
         self.goal, self.patience = model.goal, _PATIENCE[model.goal.objective]
         self.random = random.Random(self.goal.seed)  # noqa: S311
@@ -218,7 +220,8 @@ class StripeSearch:
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         sweep = [choice.stretches for choice in sorted(choices, key=self._expected)[:_BUILT]]
         self._build(list(dict.fromkeys((*sweep, *self._one_stretch(), *self._one_loop()))))
-        self._improve()
+        if self.lowest <= self.goal.effort.hopeful * self.unstriped:
+            self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(blocks)
 
