@@ -65,9 +65,9 @@ Place = int | tuple[int, ...] | str
 
 #: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
 #: `fit` itself goes on.
-_MOST_PLANS, _MOST_OPERATORS = 100, 3_000
+_MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 #: What each of them takes at most, as `SearchEffort` counts it.
-_EFFORT = {"priced": 700, "look": 400, "answer": 1_500, "steps": 2_000}
+_EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
 #: Plans of stripes are improved unless they need more than so many times what the file needs without them.
 _HOPEFUL = 1.1
 
