@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = words and words[0] in MODULES
     if arguments is None and known:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that few commands use
-        from modelplan.primitives.copied_programs import allow_copied_programs  # here, since it takes time to import
+        from modelplan.primitives.copied_programs import allow_copied_programs
 
         allow_copied_programs()
     try:

@@ -2,16 +2,10 @@
 
 import gc
 import os
-import runpy
 import signal
-import subprocess
 import sys
 import time
-from threading import active_count
-from traceback import print_exc
 from typing import IO
-
-from modelplan.primitives.copied_processes import start_copy
 
 #: Seconds between two looks whether a process has ended.
 _WAITING = 0.01
@@ -27,6 +21,8 @@ def allow_copied_programs() -> None:
 
 def can_copy_programs() -> bool:
     """Whether a program may run in a copy now: a copy has only one of a process's threads, and what others hold."""
+    from threading import active_count  # here, as all imports of this file: few commands start a program
+
     return _commanded and active_count() == 1
 
 
@@ -38,6 +34,8 @@ class CopiedProgram:
     """
 
     def __init__(self, program: tuple[str, ...], log: IO[bytes] | None) -> None:
+        from modelplan.primitives.copied_processes import start_copy
+
         (read_end, questions), (answers, write_end) = os.pipe(), os.pipe()
         self.returncode: int | None = None
         self.pid = start_copy([lambda: _become(program, read_end, write_end, log)])
@@ -61,7 +59,9 @@ class CopiedProgram:
         until = time.monotonic() + (timeout or 0)
         while (code := self.poll()) is None:
             if timeout is not None and time.monotonic() > until:
-                raise subprocess.TimeoutExpired("copied program", timeout)
+                from subprocess import TimeoutExpired
+
+                raise TimeoutExpired("copied program", timeout)
             time.sleep(_WAITING)
         return code
 
@@ -89,6 +89,8 @@ def _become(program: tuple[str, ...], read_end: int, write_end: int, log: IO[byt
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - told as Python tells it
+        from traceback import print_exc
+
         print_exc()
         code = 1
     sys.stdout.flush()
@@ -96,6 +98,8 @@ def _become(program: tuple[str, ...], read_end: int, write_end: int, log: IO[byt
 
 
 def _run(program: tuple[str, ...]) -> None:
+    import runpy
+
     sort, *more = program
     if sort == "-c":
         exec(more[0], {"__name__": "__main__"})  # noqa: S102 - a program of this package

@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
@@ -20,7 +19,6 @@ from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
-from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.rows.repeating import with_repeats
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
@@ -244,12 +242,14 @@ def network_of_source(path: str, source: str) -> StatedNetwork:
         ModelError: the file cannot be read, or nodes in it cannot become C; names all of them.
         RequestError: the source states none, or none of this model.
     """
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
+
     asked = stated_request(source)
     names = {field.name for field in fields(NetworkRequest)}
     if not names <= asked.keys():
         raise RequestError(f"the C source was not written of an .onnx model; write it of {path} with `fit`")
     try:
-        return network_of(path, NetworkRequest(**{name: asked[name] for name in names}))
+        return _network(path, **{name: asked[name] for name in names})
     except RequestError as problem:
         raise RequestError(f"the C source was written of another model than {path}: {problem}") from None
 
@@ -285,7 +285,7 @@ def _model(request: FitCRequest) -> CModel:
             raise RequestError(f"no layout {request.layout!r}; there are: {', '.join(LAYOUTS)}")
         if request.rounding not in ("", *ROUNDINGS):
             raise RequestError(f"no rounding {request.rounding!r}; there are: {', '.join(ROUNDINGS)}")
-        network = network_of(request.path, _asked(request))
+        network = _network(request.path, **_asked(request))
         if request.pushed and set(network.subgraphs[0].inputs) & network.turned:
             raise RequestError(
                 f"{request.path}: rows are handed over with their channels last; --layout nhwc says that yours are"
@@ -297,9 +297,21 @@ def _model(request: FitCRequest) -> CModel:
     return _loaded(request.path, request.interface, request.kernels)
 
 
-def _asked(request: FitCRequest) -> NetworkRequest:
+def _asked(request: FitCRequest) -> dict[str, Any]:
+    """The fields of a `NetworkRequest`."""
     layout, rounding = request.layout or LAYOUTS[0], request.rounding or ROUNDINGS[0]
-    return NetworkRequest(layout, request.interface, request.dims, request.shapes, rounding)
+    bound = {"dims": request.dims, "shapes": request.shapes}
+    return {"layout": layout, "interface": request.interface, "rounding": rounding, **bound}
+
+
+def _network(path: str, graph: Graph | None = None, **asked: Any) -> StatedNetwork:
+    """An .onnx file, whose graph may be known, as a network of plain C; `asked` are fields of a `NetworkRequest`."""
+    from modelplan.plain_c.onnx_networks.network_reading import (  # here, since a .tflite file needs none of it
+        NetworkRequest,
+        network_of,
+    )
+
+    return network_of(path, NetworkRequest(**asked), graph)
 
 
 def is_onnx(path: str) -> bool:
@@ -326,12 +338,14 @@ def rounding_difference(request: FitCRequest) -> str:
 
     Portable kernels are run that round as the libraries do, with the model's own inputs and outputs.
     """
+    from tempfile import TemporaryDirectory
+
     from modelplan.checking.verifier.c_execution import execute_network
     from modelplan.checking.verifier.verdicts import Skipped
 
     if not is_onnx(request.path) or request.rounding != ROUNDINGS[1]:
         return ""
-    network = network_of(request.path, replace(_asked(request), interface=INTERFACES[0]))
+    network = _network(request.path, **_asked(replace(request, interface=INTERFACES[0])))
     rung = least_rung(CModel(network.graph, network), CGoal(without=frozenset(C_RUNGS) - {"maps"}))
     with TemporaryDirectory() as folder:
         source = Path(folder) / "net.c"
@@ -384,13 +398,20 @@ def _remembered(file: ModelFile, kernels: str, interface: str, layout: str) -> C
     """The model, which questions about other forms of the same file ask for again."""
     if file.graph.format != "onnx":
         return _c_model(file.graph, read_tflite(file.content, file.path), interface, kernels)
-    return _network_model(network_of(file.path, NetworkRequest(layout, interface), file.graph), kernels)
+    return _network_model(_network(file.path, file.graph, layout=layout, interface=interface), kernels)
 
 
-def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:
+def planned_c(
+    file: ModelFile,
+    form: CForm,
+    most_rows: int | None = None,
+    most_stages: int | None = None,
+    *,
+    proved: bool = True,
+) -> CRung:
     """The file as plain C by rows, or of whole maps where a search would try more rows or look at more stages.
 
-    `fit` makes these plans too, and more, so that its least is no larger.
+    `fit` makes these plans too, and more, so that its least is no larger; what it writes it proves in any case.
 
     Raises:
         ModelError: operators in it cannot become C; names them all.
@@ -401,8 +422,9 @@ def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_s
     if most_rows is None or rows_tried(model.rows) <= most_rows:
         goal = CGoal(without=frozenset({"maps", "overlaps", "parts", "again"}), pushed=form.pushed)
         with suppress(TooManyStagesError):
-            return least_rung(model, goal, most_stages)
-    return least_rung(model, CGoal(without=frozenset({"rows", "overlaps", "parts", "again"}), pushed=form.pushed))
+            return least_rung(model, goal, most_stages, proved=proved)
+    whole = CGoal(without=frozenset({"rows", "overlaps", "parts", "again"}), pushed=form.pushed)
+    return least_rung(model, whole, proved=proved)
 
 
 def c_requirement(file: ModelFile, kernels: str) -> Requirement:

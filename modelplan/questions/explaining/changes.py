@@ -17,7 +17,7 @@ from modelplan import runtimes
 from modelplan.answers.explanation import Needs, Way
 from modelplan.formats import load_model
 from modelplan.model import Graph, Kind
-from modelplan.model.model_file import without_options
+from modelplan.model.model_file import ModelFile, without_options
 from modelplan.plain_c import LAYOUTS
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.planning import pipeline
@@ -68,6 +68,8 @@ Place = int | tuple[int, ...] | str
 _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 #: What each of them takes at most, as `SearchEffort` counts it.
 _EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
+#: Plans of stripes are improved unless they need more than so many times what the file needs without them.
+_HOPEFUL = 1.1
 
 #: The largest model for which files are tried where no time is stated: its operators, the bytes of all its values, each
 #: of which is followed, and pairs of values that are alive together.
@@ -367,7 +369,7 @@ def _run_fit(*, stripes: bool, interface: str = "as-is") -> Callable[[ModelSubje
         source, target = subject.source, subject.target
         if subject.deadline is None and _is_large(subject.graph):
             raise OutOfTimeError
-        ladder = _short_search(source.path, source.graph.fingerprint, target.abi, target.runtime.kernels, interface)
+        ladder = _short_search(source, target.abi, target.runtime.kernels, interface)
         fitting = [rung for rung in ladder.allowed if stripes or rung.name != "split"]
         if not fitting:
             raise RefusedChangeError("; ".join(ladder.remarks) or "no rewritten file is within 10 % more work")
@@ -399,12 +401,15 @@ def _is_large(graph: Graph) -> bool:
 
 
 @lru_cache(maxsize=3)
-def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interface: str) -> Ladder:
+def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> Ladder:
     """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved."""
     from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
     from modelplan.rewriting.striped_tflite.rungs import Goal, SearchEffort
 
-    graph = load_model(path)
+    graph = source.graph
+    if [t.shape for t in graph.tensors] != [t.shape for t in read_tflite(source.content, "").subgraphs[0].tensors]:
+        graph = load_model(source.path)  # without extents that were stated for it
+    other = _converted(source, abi, kernels) if interface == "as-is" else None
     plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))))
 
     def check() -> None:
@@ -412,8 +417,19 @@ def _short_search(path: str, _fingerprint: str, abi: str, kernels: str, interfac
             raise KeyboardInterrupt
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
-    goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=SearchEffort(**_EFFORT))
-    return ladder.climb(graph, goal, check=check, proved=False)
+    effort = SearchEffort(**_EFFORT, hopeful=_HOPEFUL)
+    goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=effort)
+    return ladder.climb(replace(source, graph=graph), goal, check=check, proved=False, like=other)
+
+
+def _converted(source: ModelFile, abi: str, kernels: str) -> Ladder | None:
+    """The ladder of the file without the conversions at its ends, whose search has more to choose from."""
+    if not outer_conversions(source.graph).inner:
+        return None
+    try:
+        return _short_search(source, abi, kernels, "int8")
+    except (ModelError, RequestError):
+        return None
 
 
 def _writable_as_c(subject: ModelSubject) -> bool:

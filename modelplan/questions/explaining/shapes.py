@@ -4,7 +4,6 @@ A formula gives the result of an operator, or why it has none. The formulas are 
 carries before they are believed for others.
 """
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,6 +46,8 @@ def with_inputs(subject: ModelSubject, of: Callable[[tuple[int, ...]], tuple[int
 
 def _inferred(content: bytes, shapes: dict[str, tuple[int, ...]], name: str) -> Graph:
     """The graph of the model with these inputs."""
+    from tempfile import TemporaryDirectory  # here, since a .tflite file needs none
+
     import onnx
 
     model = onnx.load_model_from_string(content)
@@ -58,7 +59,7 @@ def _inferred(content: bytes, shapes: dict[str, tuple[int, ...]], name: str) -> 
                 value.type.tensor_type.shape.dim.add().dim_value = extent
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         path = Path(folder) / Path(name).name
         path.write_bytes(model.SerializeToString())
         try:

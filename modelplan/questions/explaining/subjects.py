@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from modelplan.model import Graph
 from modelplan.model.model_file import ModelFile, Target
@@ -18,7 +18,7 @@ from modelplan.questions.explaining.edits import Edit, compacted, edited_file, e
 from modelplan.rewriting import packing
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.arena import arena
-from modelplan.runtimes.tflm.file import FileModel, read_tflite
+from modelplan.runtimes.tflm.file import FileModel, SameFile, read_tflite
 from modelplan.runtimes.tflm.refused_operators import refusal_lines
 
 #: Ways to plan beside the alias modes: what the runtime does by itself; every buffer at a place of the plan's choice,
@@ -150,14 +150,16 @@ def with_edit(subject: ModelSubject, edit: Edit) -> ModelSubject:
 
 def with_order(subject: ModelSubject, order: Sequence[int]) -> ModelSubject:
     """The subject with its operators in another order."""
-    graph = replace(subject.graph, ops=tuple(subject.graph.ops[i] for i in order), fingerprint="")
     model = subject.model
     if model is not None:
         main, *others = model.subgraphs
         if len(main.ops) != len(order):
             raise RefusedChangeError("subgraphs stand in place of CALL, so its operators are not in one list")
+        if list(order) == sorted(order):
+            return replace(subject, source=None)  # the same graph, whose plans are known
         main = replace(main, ops=tuple(main.ops[i] for i in order))
         model = replace(model, subgraphs=(main, *others))
+    graph = replace(subject.graph, ops=tuple(subject.graph.ops[i] for i in order), fingerprint="")
     return replace(subject, graph=graph, model=model, source=None, ops=tuple(subject.ops[i] for i in order))
 
 
@@ -170,7 +172,8 @@ def measured(subject: ModelSubject) -> Measure:
     """
     if subject.needs is not None:
         return subject.needs
-    graph, model = compacted(subject.graph, subject.model, subject.gone)
+    kept = "without", subject.gone, subject.model and SameFile(subject.model)
+    graph, model = subject.graph.memoised(kept, lambda: compacted(subject.graph, subject.model, subject.gone))
     try:
         if subject.whole and model is not None:
             return _arena_of(subject, graph, model)
@@ -187,7 +190,9 @@ def _arena_of(subject: ModelSubject, graph: Graph, model: FileModel) -> Measure:
         head = planner.head_bytes(rows, planner.greedy_offsets(rows, planner.read_plan(model)))
     elif subject.plan != OWN:
         alias = "safe" if subject.plan == PINNED else subject.plan
-        plan = packing.answer(packing.question_of(model, graph, alias, runtime.kernels))
+        asked = "packing", alias, runtime.kernels, SameFile(model), model.plan
+        question = partial(packing.question_of, model, graph, alias, runtime.kernels)
+        plan = graph.memoised(asked, lambda: packing.answer(question()))
         head = plan.pinned_head if subject.plan == PINNED else None
         model = model if head is not None else replace(model, plan=plan.offsets)
     sized = arena(model, subject.target.abi, runtime.kernels, head)

@@ -6,7 +6,6 @@ uint8 x -> QUANTIZE -> int8 -> ... -> int8 -> QUANTIZE -> uint8 y              -
 """
 
 import struct
-import tempfile
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -147,6 +146,10 @@ def with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
         RequestError: an end has another type and none can change, or the model has several subgraphs.
         ModelError: it holds what cannot be carried over.
     """
+    return graph.memoised(("interface", dtype), lambda: _with_interface(model, graph, dtype))
+
+
+def _with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
     if len(tables(model, root_table(model), _SUBGRAPHS)) != 1:
         raise RequestError("--interface needs a model of one subgraph")
     conversions = outer_conversions(graph)
@@ -172,7 +175,9 @@ def with_interface(model: bytes, graph: Graph, dtype: str) -> ChangedInterface:
 
 def reloaded(content: bytes, graph: Graph) -> Graph:
     """The graph of a file that was made of that of `graph`, with its name."""
-    with tempfile.TemporaryDirectory() as folder:
+    from tempfile import TemporaryDirectory  # here, since few files are rewritten
+
+    with TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"
         path.write_bytes(content)
         loaded = replace(load_model(path), name=graph.name)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modelplan.answers.file_changes import HelpedLibrary
 from modelplan.answers.proof_outcomes import Verdict
-from modelplan.checking.verifier.rewrites.executing import ExecutionEffort
-from modelplan.checking.verifier.rewrites.proving import prove_rewrite
 from modelplan.formats import load_model
 from modelplan.formats.tflite import tflite_schema as schema
 from modelplan.formats.tflite.tflite_file import QuantisationScales, TfliteFile
 from modelplan.formats.whole_files import fingerprint, read_model
 from modelplan.model import Graph, Kind
+from modelplan.model.model_file import ModelFile
 from modelplan.ops import facts
 from modelplan.planning import pipeline
 from modelplan.planning.pipeline import Options
@@ -38,12 +37,13 @@ from modelplan.rewriting.striped_tflite.renaming import with_fewer_renames
 from modelplan.rewriting.striped_tflite.rungs import RUNGS, UNPLANNED, Goal, ModelOnTarget, Rung, why_unplannable
 from modelplan.rewriting.striped_tflite.slicing import with_slices
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
-from modelplan.rewriting.striped_tflite.stripe_search import Point, StripeSearch
+from modelplan.rewriting.striped_tflite.stripe_search import Point, Stretches, StripeSearch
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import GroupPacking
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.rewriting.stripes.ordering import hoisted, late_reads
+from modelplan.rewriting.stripes.stretches import StripedStretch
 from modelplan.runtimes.tflm import TFLM
 from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
@@ -63,6 +63,46 @@ class LowestLibrary(NamedTuple):
     rung: str
 
 
+@dataclass(frozen=True)
+class BestPlan:
+    """The lowest plan of stripes in one order of the operators of a graph."""
+
+    graph: Graph
+    order: tuple[int, ...]
+    stretches: Stretches
+
+    def with_conversions(self, graph: Graph, order: Sequence[int]) -> Iterator[Stretches]:
+        """The plan in an order of a graph that has conversions at its ends besides: without these, and with them.
+
+        None where it has other operators, or has them in another order.
+        """
+        known = {(op.kind, self.graph.tensors[t].name) for op in self.graph.ops for t in op.outputs}
+        conversions = {op: graph.ops[op] for op in outer_conversions(graph).operators}
+        ends = {at for at, op in conversions.items() if (op.kind, graph.tensors[op.outputs[0]].name) not in known}
+        ops = [op for op in range(len(graph.ops)) if op not in ends]
+        steps = [step for step, op in enumerate(order) if op not in ends]
+        same = [graph.ops[op].kind for op in ops] == [op.kind for op in self.graph.ops]
+        if not self.stretches or not same or [ops[op] for op in self.order] != [order[step] for step in steps]:
+            return
+        first, *more = moved = [_moved(stretch, steps, ops) for stretch in self.stretches]
+        yield tuple(moved)
+        if first.first > 0 and order[first.first - 1] in ends:
+            moved = [replace(first, first=first.first - 1), *more]
+            yield tuple(moved)
+        last = moved[-1]
+        if last.last + 1 < len(order) and order[last.last + 1] in ends:
+            yield (*moved[:-1], replace(last, last=last.last + 1))
+
+
+def _moved(stretch: StripedStretch, steps: Sequence[int], ops: Sequence[int]) -> StripedStretch:
+    """A stretch whose positions and operators have these numbers elsewhere."""
+    changed: dict[str, Any] = {"first": steps[stretch.first], "last": steps[stretch.last]}
+    for field in fields(stretch):
+        if isinstance(named := getattr(stretch, field.name), frozenset):
+            changed[field.name] = frozenset(ops[op] for op in named)
+    return replace(stretch, **changed)
+
+
 @dataclass(frozen=True, repr=False)
 class Ladder(Shown):
     """The rungs that were tried, cheapest first, the one that answers the goal or None, and the plans on the way.
@@ -74,7 +114,7 @@ class Ladder(Shown):
     verdicts on the chosen file. `kernels` is the library that all figures are for. Where it stands for several, no rung
     is chosen that raises the arena of one of them; `helped` is the one that such a rung would help most, and `lowest`
     the one with the lowest arena of any rung.
-    `allowed` are the rungs that may be chosen, whatever the budget.
+    `allowed` are the rungs that may be chosen, whatever the budget. `best` are the lowest plans of the searches.
     """
 
     rungs: tuple[Rung, ...]
@@ -92,6 +132,7 @@ class Ladder(Shown):
     helped: HelpedLibrary | None = None
     lowest: LowestLibrary | None = None
     allowed: tuple[Rung, ...] = ()
+    best: tuple[BestPlan, ...] = ()
 
     @property
     def model(self) -> bytes | None:
@@ -100,23 +141,24 @@ class Ladder(Shown):
 
 
 def climb(
-    model: str | Path | Graph,
+    model: str | Path | Graph | ModelFile,
     goal: Goal,
     report: Report = report_nothing,
     check: Callable[[], None] = never_interrupt,
     *,
     proved: bool = True,
+    like: Ladder | None = None,
 ) -> Ladder:
     """The ladder of a model for a goal; `proved`: the file that it chooses is proved to compute what the model does.
+
+    `like` is one of the same model without the conversions at its ends, whose plans of stripes the search starts from.
 
     `check` is called before each plan that is built; what it raises ends the search and goes to the caller, but for
     KeyboardInterrupt, after which the best so far is the answer. A rung whose file breaks the proof is left out.
     """
     _check(goal)
-    graph = model if isinstance(model, Graph) else load_model(model)
-    if graph.format != "tflite" or not graph.source:
-        raise RequestError(f"{graph.source or graph.name}: fit takes a model from a .tflite file")
-    data = read_model(graph.source)
+    file = model if isinstance(model, ModelFile) else _file_of(model)
+    graph, data = file.graph, file.content
     if fingerprint(data) != graph.fingerprint:
         raise RequestError(f"{graph.source}: the file has changed since the graph was loaded")
     changed = _other_interface(data, graph, goal)
@@ -124,9 +166,12 @@ def climb(
         subject = ModelOnTarget(data, graph, graph.source, goal, report, check)
     else:
         subject = ModelOnTarget(changed.content, changed.graph, graph.source, goal, report, check, data)
-    ladder = _Climb(subject, len(graph.ops), _interface_remarks(changed, goal)).ladder()
+    ladder = _Climb(subject, len(graph.ops), _interface_remarks(changed, goal), like.best if like else ()).ladder()
     if ladder.chosen is None or not proved:
         return ladder
+    from modelplan.checking.verifier.rewrites.executing import ExecutionEffort  # here, since `explain` proves no file
+    from modelplan.checking.verifier.rewrites.proving import prove_rewrite
+
     try:
         effort = ExecutionEffort(goal.seed, _PROOF_SECONDS, 1 if ladder.macs > _MANY_MACS else 2)
         proof = prove_rewrite(data, ladder.chosen.model, goal.kernels, effort)
@@ -138,6 +183,14 @@ def climb(
         remark = f"no rung {name}: {problem}; a defect of modelplan, please report it with the model"
         return replace(remaining, remarks=(*remaining.remarks, remark))
     return _proved(replace(ladder, proof=tuple(proof)), goal)
+
+
+def _file_of(model: str | Path | Graph) -> ModelFile:
+    """The .tflite file that is named, or that a graph was read from."""
+    graph = model if isinstance(model, Graph) else load_model(model)
+    if graph.format != "tflite" or not graph.source:
+        raise RequestError(f"{graph.source or graph.name}: fit takes a model from a .tflite file")
+    return ModelFile(graph.source, read_model(graph.source), graph)
 
 
 def _check(goal: Goal) -> None:
@@ -202,7 +255,10 @@ class _Climb:
     least where parts of joins lie in their places.
     """
 
-    def __init__(self, model: ModelOnTarget, ops: int, remarks: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: ModelOnTarget, ops: int, remarks: Sequence[str] = (), like: Sequence[BestPlan] = ()
+    ) -> None:
+        self.like, self.best = like, list[BestPlan]()
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.subject, self.joins = model, True
         self.rungs: list[Rung] = []
@@ -237,6 +293,7 @@ class _Climb:
             helped=self._helped(),
             lowest=self._lowest(),
             allowed=allowed,
+            best=tuple(self.best),
         )
 
     def _lowest(self) -> LowestLibrary | None:
@@ -395,12 +452,17 @@ class _Climb:
         return joined if placing.is_aligned(program, self.model.runtime) else whole
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
-        rungs = []
+        rungs = list[Rung]()
+        unstriped = min(map(self.model.measure, self.rungs))
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
         for model, whole, order in ordered_models:
             joined = self._with_joins(whole, order) if self.joins else whole
-            search = StripeSearch(model, joined, order, 1 / len(ordered_models))
+            start = [plan for best in self.like for plan in best.with_conversions(joined.graph, order)]
+            if rungs and self.like and not start:
+                continue
+            search = StripeSearch(model, joined, order, 1 / len(ordered_models), start, unstriped)
             rungs += search.answers()
+            self.best.append(BestPlan(joined.graph, order, search.best()))
             self.points += search.points()
             self.ended.append(search.ended)
             self.bounds.append(search.least)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
 from functools import cache, cached_property, partial
+from math import inf
 
 from modelplan import runtimes
 from modelplan.answers.file_changes import HelpedLibrary
@@ -68,7 +69,8 @@ class SearchEffort:
 
     `priced` stretches in stripes are priced; the packer tries `glance` orders at a first look at a plan, `look` for a
     promising one, `answer` for one that is written, fewer where there are many buffers; plans of more
-    than `steps` executed steps are left out.
+    than `steps` executed steps are left out. Plans are improved unless the lowest needs more than `hopeful` times what
+    the file needs without stripes.
     """
 
     priced: int = 1800
@@ -76,6 +78,7 @@ class SearchEffort:
     look: int = 1500
     answer: int = 6_000
     steps: int = 1_000_000
+    hopeful: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

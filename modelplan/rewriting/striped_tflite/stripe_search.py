@@ -65,6 +65,8 @@ _NEAREST, _FARTHER = 8, 16
 _STARTS = 3
 #: Plans that are remembered with what came out, for those that have the same program in other words.
 _ALIKE = 256
+#: A plan to start from that needs less than so many times what every plan needs is not far from where a sweep ends.
+_CLOSE = 1.03
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
 #: Packing problems of more buffers get fewer tries.
@@ -128,10 +130,21 @@ class Trial:
 class StripeSearch:
     """The search for stripes in one order of a model: sweep, build, improve.
 
-    `share` is that of the work of improving plans that this search may do beside those of other orders.
+    `share` is that of the work of improving plans that this search may do beside those of other orders. Where one of
+    the plans of `start` can be, they stand in place of the search. `unstriped` are the bytes of the objective that the
+    file needs without stripes.
     """
 
-    def __init__(self, model: ModelOnTarget, whole: Folded, order: tuple[int, ...], share: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: ModelOnTarget,
+        whole: Folded,
+        order: tuple[int, ...],
+        share: float = 1.0,
+        start: Sequence[Stretches] = (),
+        unstriped: int = maxsize,
+    ) -> None:
+        self.start, self.unstriped = start, unstriped
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
         self.goal, self.patience = model.goal, _PATIENCE[model.goal.objective]
         self.random = random.Random(self.goal.seed)  # noqa: S311
@@ -189,6 +202,12 @@ class StripeSearch:
         return rungs
 
     def _search(self) -> None:
+        self._build(self.start)
+        if not any(self.plans.values()) or (self.lowest <= _CLOSE * self._least_score and not self._is_near_bound()):
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Builds the most promising plans and improves the best."""
         ceiling = max(self.space.peaks)
         floor = max(ceiling // 3, self.least[0])
         for first, last in candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced):
@@ -201,7 +220,8 @@ class StripeSearch:
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT), *self._one_stretch(), *self._one_loop()))))
-        self._improve()
+        if self.lowest <= self.goal.effort.hopeful * self.unstriped:
+            self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(blocks)
 
@@ -604,6 +624,10 @@ class StripeSearch:
         height = stretch.cuts[-1]
         yield from candidates.loops_of(stretch, height, width)
         yield from candidates.carrying_loops_of(stretch, height)
+
+    def best(self) -> Stretches:
+        """The stretches of the plan that is lowest at a first look; none where no plan could be."""
+        return next((plan.stretches for plan in self._ranked()), ())
 
     def points(self) -> list[Point]:
         """Every plan that was built."""
