@@ -38,6 +38,7 @@ class StageSearch:
     seed: int = 0
     most_stages: int | None = None
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
+    _heights: dict[tuple[StageChoice, int], int] = field(default_factory=dict, init=False)
     _loads: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
 
     def _height(self, choice: StageChoice, most: int, enough: int) -> int:
@@ -46,8 +47,14 @@ class StageSearch:
         if load > most:
             return load
         if choice not in self._packed:
-            self._packed[choice] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
+            self._packed[choice] = self._packed_height(choice, enough)
         return self._packed[choice]
+
+    def _packed_height(self, choice: StageChoice, enough: int) -> int:
+        """What the values of a stage need that are packed, or anything up to `enough`."""
+        if (choice, enough) not in self._heights:
+            self._heights[choice, enough] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
+        return self._heights[choice, enough]
 
     def least_load(self, *parts: int) -> int:
         """No plan of stages with one of these numbers of parts, forward or backward, needs less: bytes alive at a time.
@@ -76,18 +83,48 @@ class StageSearch:
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
         """The stages of which each needs the least by itself; operators alone by whole rows unless parts save bytes."""
         least = self.least_load(parts)
-        whole = self._least(parts, self._height, least, alone=1)
+        reachable = self._reachable(parts, least)
+        whole = self._least(parts, self._height, least, alone=1, enough=reachable)
+        if whole[0] > reachable:  # by another search for the same packing, which found less
+            whole = self._least(parts, self._height, least, alone=1)
         if whole[0] <= least:
             return whole[1]
-        return min(whole, self._least(parts, self._height, least), key=itemgetter(0))[1]
+        return min(whole, self._least(parts, self._height, least, enough=whole[0]), key=itemgetter(0))[1]
+
+    def _reachable(self, parts: int, least: int) -> int:
+        """What some stages need, operators alone by whole rows: little, and found by packing few of them.
+
+        They are those of least load, where stages that were packed before have their heights instead.
+        """
+        reachable, packed = _FAR, dict[StageChoice, int]()
+
+        def needs(choice: StageChoice, most: int, _: int) -> int:
+            return packed.get(choice) or self.graph.load(choice, most)
+
+        while True:
+            low, stages = self._least(parts, needs, least, alone=1, enough=reachable)
+            need = low
+            for choice in sorted(stages, key=lambda choice: -self.graph.load(choice, _FAR)):
+                if need < reachable:
+                    packed[choice] = self._packed_height(choice, low)
+                    need = max(need, packed[choice])
+            if need >= reachable:
+                return reachable
+            reachable = need
 
     def _least(
-        self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0, alone: int | None = None
+        self,
+        parts: int,
+        needs: Callable[[StageChoice, int, int], int],
+        floor: int = 0,
+        alone: int | None = None,
+        enough: int = _FAR,
     ) -> tuple[int, tuple[StageChoice, ...]]:
         """Dynamic programming over the places where one stage ends and the next begins.
 
-        Operators alone go by one part or as many as others, of which `alone` says how many may be. Of stages that need
-        equally much the ones that fuse and part the fewest operators; below `floor` all need equally much.
+        Operators alone go by one part or as many others, of which `alone` says how many may be. Of stages that need
+        equally much the ones that fuse and part the fewest operators; below `floor` all need equally much. Some stages
+        need no more than `enough`, so that one that needs more is not looked at closely.
         """
         count = len(self.graph.rows.order)
         best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
@@ -99,7 +136,8 @@ class StageSearch:
                     if (best[first][0], fused) >= best[end]:
                         break
                     choice = StageChoice(first, end, cut)
-                    rank = max(best[first][0], needs(choice, best[end][0], best[first][0])), fused
+                    most = min(best[end][0], enough)
+                    rank = max(best[first][0], needs(choice, most, best[first][0])), fused
                     if rank < best[end]:
                         best[end], chosen[end] = rank, choice
         stages: list[StageChoice] = []
