@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from modelplan.model import Problem
+from modelplan.model.bounds import load_bound
 from modelplan.model.c_program import (
     CProgram,
     KernelCall,
@@ -59,13 +60,35 @@ def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int
         KeyboardInterrupt: Ctrl-C during the search.
     """
     plan = graph.plan(choices)
+    return PlacedStages(graph, tuple(choices), plan, _packing(_problem(graph, plan), tries, seed))
+
+
+def lower_stages(least: PlacedStages, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> PlacedStages:
+    """The lower one of placed stages and these, which are not placed where as many bytes are alive at a time.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C during the search.
+    """
+    graph, plan = least.graph, least.graph.plan(choices)
+    problem = _problem(graph, plan)
+    if load_bound(problem) >= least.nbytes:
+        return least
+    packing = _packing(problem, tries, seed)
+    return PlacedStages(graph, tuple(choices), plan, packing) if packing.height < least.nbytes else least
+
+
+def _problem(graph: StagedGraph, plan: _core.RowPlan) -> Problem:
+    """The packing problem of a plan; its groups are the values, and the working memory of operators."""
     size, start, end, alignment, group, delta, meetings = plan.problem()
-    tries = min(tries, _TRIES_OF_GROUP * (int(group.max(initial=0)) + 1))
     names = [*(f"value {v}" for v in range(len(graph.rows.values))), *(f"scratch of op {n}" for n in plan.scratch)]
     groups = np.column_stack((np.arange(len(size)), group, delta))
     labels = tuple(np.array(names, dtype=object)[group].tolist())
-    problem = Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
-    return PlacedStages(graph, tuple(choices), plan, pack(problem, tries, seed))
+    return Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
+
+
+def _packing(problem: Problem, tries: int, seed: int) -> GroupPacking:
+    groups = int(problem.groups[:, 1].max(initial=0)) + 1
+    return pack(problem, min(tries, _TRIES_OF_GROUP * groups), seed)
 
 
 def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:

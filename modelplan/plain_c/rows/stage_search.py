@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import itemgetter
 
 from modelplan.model.c_program import CProgram, StageChoice
-from modelplan.plain_c.rows.placing_rows import PlacedStages, placed_stages
+from modelplan.plain_c.rows.placing_rows import PlacedStages, lower_stages, placed_stages
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives.lazy_records import dataclass
@@ -170,19 +170,19 @@ class StageSearch:
         if least.nbytes <= floor:
             return least
         for turn in (0, 1):
-            turned = self._draft(_turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn]))
-            least = min(least, turned, key=_bytes_of)
+            turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
+            least = lower_stages(least, turned, _DRAFT_TRIES, self.seed)
         needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
         large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
         for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
             if least.nbytes <= least.bound:
                 break
-            least = min(least, self._draft(_turned(least.choices, [at])), key=_bytes_of)
+            least = lower_stages(least, _turned(least.choices, [at]), _DRAFT_TRIES, self.seed)
         if least.nbytes <= least.bound:
             return least
-        last = dict.fromkeys((tuple(stages), least.choices))
-        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in last)
-        return min(least, *placed, key=_bytes_of)
+        for some in dict.fromkeys((tuple(stages), least.choices)):
+            least = lower_stages(least, some, _TRIES, self.seed)
+        return least
 
     def _with_whole_rows(self, placed: PlacedStages) -> PlacedStages:
         """A plan with whole rows in all stages that need no parts of them; as it is where that needs more bytes."""
@@ -196,12 +196,13 @@ class StageSearch:
     def finer(self, program: CProgram, parts: int) -> CProgram:
         """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
         stages = program.choices.stages if program.choices else ()
-        least = _LARGE * program.nbytes
-        cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > least else s for s in stages]
+        large = _LARGE * program.nbytes
+        cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > large else s for s in stages]
+        least = placed_stages(self.graph, cut, _TRIES, self.seed)
         chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
-        restaged = [[self._directed(stage) for stage in stages] for stages in dict.fromkeys(chosen)]
-        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, *restaged))
-        return self._with_whole_rows(min(placed, key=_bytes_of)).program()
+        for stages in dict.fromkeys(chosen):
+            least = lower_stages(least, [self._directed(stage) for stage in stages], _TRIES, self.seed)
+        return self._with_whole_rows(least).program()
 
     def _directed(self, choice: StageChoice) -> StageChoice:
         """A stage in the direction that needs less."""
