@@ -215,9 +215,16 @@ class _Writer:
 
         What is looked at goes through all of them.
         """
+        if step.operator not in self._skipped:
+            return False
         operator = self.operators[step.operator]
         joined = len(self._parts_in_place.get(operator.index, ())) == len(operator.kernels) and not self.names.traced
         return joined or (operator.view and step.reads[0].address == step.writes[0].address)
+
+    @cached_property
+    def _skipped(self) -> set[int]:
+        """The operators of whose steps some may be void."""
+        return {i for i, operator in self.operators.items() if operator.view or operator.parts or not operator.kernels}
 
     def _beginning(self, kernels: Sequence[str]) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
@@ -261,7 +268,7 @@ class _Writer:
         offsets += [f"    {self.names.macro}_SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
 
-    @property
+    @cached_property
     def _held(self) -> set[int]:
         """The values that are ever in the buffer."""
         held = {*self.program.inputs, *self.program.kept}
