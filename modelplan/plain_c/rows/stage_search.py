@@ -106,7 +106,7 @@ class StageSearch:
             need = low
             for choice in sorted(stages, key=lambda choice: -self.graph.load(choice, _FAR)):
                 if need < reachable:
-                    packed[choice] = self._packed_height(choice, low)
+                    packed[choice] = self._packed_height(choice, least)
                     need = max(need, packed[choice])
             if need >= reachable:
                 return reachable

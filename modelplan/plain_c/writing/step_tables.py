@@ -23,7 +23,7 @@ SHIFT, ARRIVAL = -1, -2
 _LISTED = 4
 _LONGEST_PERIOD = 1024
 #: Tables that are kept.
-_KEPT = 16
+_KEPT = 128
 
 
 class StepForm(NamedTuple):
