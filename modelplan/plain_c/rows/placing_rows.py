@@ -1,6 +1,7 @@
 """Where the values of a plan lie: rows live and die one by one, and values are packed as rigid groups of rows."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -29,14 +30,43 @@ from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 _TRIES_OF_GROUP = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlacedStages:
-    """Stages with a placement of their values: `nbytes` of buffer, and the `bound` of all placements."""
+    """Stages with the lowest placement of their values that is found in so many tries, of few groups in fewer.
+
+    It is looked for when it is asked for, which Ctrl-C ends with KeyboardInterrupt.
+    """
 
     graph: StagedGraph
     choices: tuple[StageChoice, ...]
-    plan: _core.RowPlan
-    packing: GroupPacking
+    tries: int
+    seed: int = 0
+
+    @cached_property
+    def plan(self) -> _core.RowPlan:
+        """The steps."""
+        return self.graph.plan(self.choices)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The packing problem; its groups are the values, and the working memory of operators."""
+        size, start, end, alignment, group, delta, meetings = self.plan.problem()
+        values, scratch = range(len(self.graph.rows.values)), self.plan.scratch
+        names = [*(f"value {v}" for v in values), *(f"scratch of op {n}" for n in scratch)]
+        groups = np.column_stack((np.arange(len(size)), group, delta))
+        labels = tuple(np.array(names, dtype=object)[group].tolist())
+        return Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
+
+    @cached_property
+    def load(self) -> int:
+        """The most bytes that are alive at a time, which are known without a placement."""
+        return load_bound(self.problem)
+
+    @cached_property
+    def packing(self) -> GroupPacking:
+        """Where the groups lie."""
+        groups = int(self.problem.groups[:, 1].max(initial=0)) + 1
+        return pack(self.problem, min(self.tries, _TRIES_OF_GROUP * groups), self.seed)
 
     @property
     def nbytes(self) -> int:
@@ -45,7 +75,7 @@ class PlacedStages:
 
     @property
     def bound(self) -> int:
-        """The most bytes that are alive at a time."""
+        """What no placement of these stages needs less than."""
         return self.packing.load
 
     def program(self) -> CProgram:
@@ -53,47 +83,14 @@ class PlacedStages:
         return _program(self.graph, self.plan, self.choices, self.packing)
 
 
-def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> PlacedStages:
-    """These stages with the lowest placement found in so many tries, of few groups of buffers in fewer.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C during the search.
-    """
-    plan = graph.plan(choices)
-    return PlacedStages(graph, tuple(choices), plan, _packing(_problem(graph, plan), tries, seed))
-
-
-def lower_stages(least: PlacedStages, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> PlacedStages:
-    """The lower one of placed stages and these, which are not placed where as many bytes are alive at a time.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C during the search.
-    """
-    graph, plan = least.graph, least.graph.plan(choices)
-    problem = _problem(graph, plan)
-    if load_bound(problem) >= least.nbytes:
-        return least
-    packing = _packing(problem, tries, seed)
-    return PlacedStages(graph, tuple(choices), plan, packing) if packing.height < least.nbytes else least
-
-
-def _problem(graph: StagedGraph, plan: _core.RowPlan) -> Problem:
-    """The packing problem of a plan; its groups are the values, and the working memory of operators."""
-    size, start, end, alignment, group, delta, meetings = plan.problem()
-    names = [*(f"value {v}" for v in range(len(graph.rows.values))), *(f"scratch of op {n}" for n in plan.scratch)]
-    groups = np.column_stack((np.arange(len(size)), group, delta))
-    labels = tuple(np.array(names, dtype=object)[group].tolist())
-    return Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
-
-
-def _packing(problem: Problem, tries: int, seed: int) -> GroupPacking:
-    groups = int(problem.groups[:, 1].max(initial=0)) + 1
-    return pack(problem, min(tries, _TRIES_OF_GROUP * groups), seed)
+def lower_one(least: PlacedStages, other: PlacedStages) -> PlacedStages:
+    """The one that needs less; the other one is not placed where as many bytes are alive as the first one needs."""
+    return other if other.load < least.nbytes and other.nbytes < least.nbytes else least
 
 
 def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:
     """The program of these stages with the lowest placement found in so many tries."""
-    return placed_stages(graph, choices, tries, seed).program()
+    return PlacedStages(graph, tuple(choices), tries, seed).program()
 
 
 def chosen_program(graph: StagedGraph, choices: PlanChoices, nbytes: int) -> CProgram:

@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import itemgetter
 
 from modelplan.model.c_program import CProgram, StageChoice
-from modelplan.plain_c.rows.placing_rows import PlacedStages, lower_stages, placed_stages
+from modelplan.plain_c.rows.placing_rows import PlacedStages, lower_one
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives.lazy_records import dataclass
@@ -157,51 +157,58 @@ class StageSearch:
 
         Rows are cut into parts only in stages that would need more by whole ones.
         """
-        return self._with_whole_rows(self._turned_least(stages, floor)).program()
+        draft = self._draft(stages)
+        if draft.load <= floor:
+            whole = self._draft(self._whole_rows(draft.choices, floor))
+            if whole.load <= floor and whole.nbytes <= floor:
+                return whole.program()
+        return self._with_whole_rows(self._turned_least(draft, floor)).program()
 
-    def _turned_least(self, stages: Sequence[StageChoice], floor: int) -> PlacedStages:
-        """The least plan of these stages in either direction, as far as it is worth looking for it.
+    def _turned_least(self, least: PlacedStages, floor: int) -> PlacedStages:
+        """The least plan of some stages in either direction, as far as it is worth looking for it.
 
         A result lies below the operand over which it is written, or above it where the last rows come first. A chain
         of stages that take turns stays in the same memory; one that does not wanders downwards.
         """
-        fixed = int(self.graph.pushed)
-        least = self._draft(stages)
+        fixed, stages = int(self.graph.pushed), least.choices
         if least.nbytes <= floor:
             return least
         for turn in (0, 1):
             turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
-            least = lower_stages(least, turned, _DRAFT_TRIES, self.seed)
+            least = lower_one(least, self._draft(turned))
         needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
         large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
         for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
             if least.nbytes <= least.bound:
                 break
-            least = lower_stages(least, _turned(least.choices, [at]), _DRAFT_TRIES, self.seed)
+            least = lower_one(least, self._draft(_turned(least.choices, [at])))
         if least.nbytes <= least.bound:
             return least
-        for some in dict.fromkeys((tuple(stages), least.choices)):
-            least = lower_stages(least, some, _TRIES, self.seed)
+        for some in dict.fromkeys((stages, least.choices)):
+            least = lower_one(least, self._placed(some))
         return least
 
     def _with_whole_rows(self, placed: PlacedStages) -> PlacedStages:
         """A plan with whole rows in all stages that need no parts of them; as it is where that needs more bytes."""
-        whole = [replace(stage, parts=min(stage.parts, 1)) for stage in placed.choices]
-        pairs = zip(placed.choices, whole, strict=True)
-        chosen = tuple(cut if self.graph.load(uncut, placed.nbytes) > placed.nbytes else uncut for cut, uncut in pairs)
+        chosen = self._whole_rows(placed.choices, placed.nbytes)
         if chosen == placed.choices:
             return placed
-        return min(self._draft(chosen), placed, key=_bytes_of)
+        return min(self._draft(chosen), placed, key=lambda placed: placed.nbytes)
+
+    def _whole_rows(self, stages: Sequence[StageChoice], nbytes: int) -> tuple[StageChoice, ...]:
+        """The stages, by whole rows those that need no more than so many bytes then."""
+        pairs = ((cut, replace(cut, parts=min(cut.parts, 1))) for cut in stages)
+        return tuple(cut if self.graph.load(uncut, nbytes) > nbytes else uncut for cut, uncut in pairs)
 
     def finer(self, program: CProgram, parts: int) -> CProgram:
         """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
         stages = program.choices.stages if program.choices else ()
         large = _LARGE * program.nbytes
         cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > large else s for s in stages]
-        least = placed_stages(self.graph, cut, _TRIES, self.seed)
+        least = self._placed(cut)
         chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
         for stages in dict.fromkeys(chosen):
-            least = lower_stages(least, [self._directed(stage) for stage in stages], _TRIES, self.seed)
+            least = lower_one(least, self._placed([self._directed(stage) for stage in stages]))
         return self._with_whole_rows(least).program()
 
     def _directed(self, choice: StageChoice) -> StageChoice:
@@ -211,11 +218,10 @@ class StageSearch:
         return min(choice, replace(choice, backward=True), key=lambda way: self.graph.load(way, _FAR))
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
-        return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)
+        return PlacedStages(self.graph, tuple(stages), _DRAFT_TRIES, self.seed)
 
-
-def _bytes_of(placed: PlacedStages) -> int:
-    return placed.nbytes
+    def _placed(self, stages: Sequence[StageChoice]) -> PlacedStages:
+        return PlacedStages(self.graph, tuple(stages), _TRIES, self.seed)
 
 
 def rows_tried(rows: RowGraph) -> int:
