@@ -20,7 +20,6 @@ from modelplan.plain_c.c_model import CModel
 from modelplan.plain_c.kernel_records import MissingKernelError
 from modelplan.plain_c.ladder import CGoal, CLadder, CRung, c_ladder, least_rung
 from modelplan.plain_c.libraries.kernel_libraries import stated_kernels
-from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest, network_of
 from modelplan.plain_c.rows.repeating import with_repeats
 from modelplan.plain_c.rows.stage_search import TooManyStagesError, rows_tried
 from modelplan.plain_c.writing.c_source import CNames
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
     from modelplan.answers.proof_outcomes import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
 
 
 #: Operators without plain C that a message names, and what there is instead.
@@ -244,12 +244,14 @@ def network_of_source(path: str, source: str) -> StatedNetwork:
         ModelError: the file cannot be read, or nodes in it cannot become C; names all of them.
         RequestError: the source states none, or none of this model.
     """
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
+
     asked = stated_request(source)
     names = {field.name for field in fields(NetworkRequest)}
     if not names <= asked.keys():
         raise RequestError(f"the C source was not written of an .onnx model; write it of {path} with `fit`")
     try:
-        return network_of(path, NetworkRequest(**{name: asked[name] for name in names}))
+        return _network(path, NetworkRequest(**{name: asked[name] for name in names}))
     except RequestError as problem:
         raise RequestError(f"the C source was written of another model than {path}: {problem}") from None
 
@@ -285,7 +287,7 @@ def _model(request: FitCRequest) -> CModel:
             raise RequestError(f"no layout {request.layout!r}; there are: {', '.join(LAYOUTS)}")
         if request.rounding not in ("", *ROUNDINGS):
             raise RequestError(f"no rounding {request.rounding!r}; there are: {', '.join(ROUNDINGS)}")
-        network = network_of(request.path, _asked(request))
+        network = _network(request.path, _asked(request))
         if request.pushed and set(network.subgraphs[0].inputs) & network.turned:
             raise RequestError(
                 f"{request.path}: rows are handed over with their channels last; --layout nhwc says that yours are"
@@ -298,8 +300,17 @@ def _model(request: FitCRequest) -> CModel:
 
 
 def _asked(request: FitCRequest) -> NetworkRequest:
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
+
     layout, rounding = request.layout or LAYOUTS[0], request.rounding or ROUNDINGS[0]
     return NetworkRequest(layout, request.interface, request.dims, request.shapes, rounding)
+
+
+def _network(path: str, asked: NetworkRequest, graph: Graph | None = None) -> StatedNetwork:
+    """An .onnx file as a network; a .tflite file needs nothing of what reads it."""
+    from modelplan.plain_c.onnx_networks.network_reading import network_of
+
+    return network_of(path, asked, graph)
 
 
 def is_onnx(path: str) -> bool:
@@ -326,12 +337,12 @@ def rounding_difference(request: FitCRequest) -> str:
 
     Portable kernels are run that round as the libraries do, with the model's own inputs and outputs.
     """
+    if not is_onnx(request.path) or request.rounding != ROUNDINGS[1]:
+        return ""
     from modelplan.checking.verifier.c_execution import execute_network
     from modelplan.checking.verifier.verdicts import Skipped
 
-    if not is_onnx(request.path) or request.rounding != ROUNDINGS[1]:
-        return ""
-    network = network_of(request.path, replace(_asked(request), interface=INTERFACES[0]))
+    network = _network(request.path, replace(_asked(request), interface=INTERFACES[0]))
     rung = least_rung(CModel(network.graph, network), CGoal(without=frozenset(C_RUNGS) - {"maps"}))
     with TemporaryDirectory() as folder:
         source = Path(folder) / "net.c"
@@ -384,7 +395,9 @@ def _remembered(file: ModelFile, kernels: str, interface: str, layout: str) -> C
     """The model, which questions about other forms of the same file ask for again."""
     if file.graph.format != "onnx":
         return _c_model(file.graph, read_tflite(file.content, file.path), interface, kernels)
-    return _network_model(network_of(file.path, NetworkRequest(layout, interface), file.graph), kernels)
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
+
+    return _network_model(_network(file.path, NetworkRequest(layout, interface), file.graph), kernels)
 
 
 def planned_c(file: ModelFile, form: CForm, most_rows: int | None = None, most_stages: int | None = None) -> CRung:
