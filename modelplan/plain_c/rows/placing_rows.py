@@ -138,8 +138,8 @@ def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:
 
 def _steps(numbers: Sequence[int], rows: RowGraph) -> Iterator[Step]:
     """The steps that the core gives as numbers, see `RowPlan.steps`."""
-    at = 0
-    while at < len(numbers):
+    named, at, end = {t: rows.tensor_in_model(t) for t in rows.value_of}, 0, len(numbers)
+    while at < end:
         kind = numbers[at]
         if kind == 1:
             yield ValueShift(*numbers[at + 1 : at + 5])
@@ -149,11 +149,8 @@ def _steps(numbers: Sequence[int], rows: RowGraph) -> Iterator[Step]:
             at += 4
         else:
             operator, cut, left, right, scratch, reads, writes = numbers[at + 1 : at + 8]
-            at += 8
-            named = rows.tensor_in_model
-            read = tuple(RowsRead(named(numbers[i]), *numbers[i + 1 : i + 8]) for i in range(at, at + 8 * reads, 8))
-            at += 8 * reads
-            ends = range(at, at + 5 * writes, 5)
-            written = tuple(RowsWritten(named(numbers[i]), *numbers[i + 1 : i + 5]) for i in ends)
-            at += 5 * writes
+            first, last = at + 8, at + 8 + 8 * reads
+            at = last + 5 * writes
+            read = tuple([RowsRead(named[numbers[i]], *numbers[i + 1 : i + 8]) for i in range(first, last, 8)])
+            written = tuple([RowsWritten(named[numbers[i]], *numbers[i + 1 : i + 5]) for i in range(last, at, 5)])
             yield KernelCall(rows.number_in_model(operator), read, written, (left, right) if cut else None, scratch)
