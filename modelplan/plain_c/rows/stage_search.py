@@ -68,7 +68,8 @@ class StageSearch:
             return min(self._load(cut, most, low) for cut in cuts)
 
         if parts not in self._loads:
-            self._loads[parts] = self._least(max(parts), needs)[0]
+            known = [load for fewer, load in self._loads.items() if {*fewer} <= {*parts}]
+            self._loads[parts] = self._least(max(parts), needs, enough=min(known, default=_FAR))[0]
         return self._loads[parts]
 
     def _load(self, choice: StageChoice, most: int, _: int) -> int:
