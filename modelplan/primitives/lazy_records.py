@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING
 from functools import partial
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 #: Methods that wait, and the option that each is for; without `__init__` there is no record.
@@ -64,7 +65,12 @@ def _initialiser(owner: Any) -> Callable[..., None]:
         if field.init:
             (keywords if field.kw_only else takes).append(taken)
         if written := value if field.init else alone:
-            body.append(f"put(self, {name!r}, {written})")
+            slot = getattr(owner, name, None)
+            if isinstance(slot, MemberDescriptorType):
+                names[f"__put_{name}"] = slot.__set__  # which need not look for the field
+                body.append(f"__put_{name}(self, {written})")
+            else:
+                body.append(f"put(self, {name!r}, {written})")
     if hasattr(owner, "__post_init__"):
         body.append("self.__post_init__()")
     listed = ", ".join(takes + (keywords if len(keywords) > 1 else []))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modelplan.formats import load_model
 from modelplan.formats.tflite.tflite_schema import DTYPES
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from modelplan.answers.drawing import Drawing
     from modelplan.answers.proof_outcomes import Verdict
     from modelplan.checking.verifier.c_compiling import CompiledNetwork
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
 
 
 #: Operators without plain C that a message names, and what there is instead.
@@ -249,7 +250,7 @@ def network_of_source(path: str, source: str) -> StatedNetwork:
     if not names <= asked.keys():
         raise RequestError(f"the C source was not written of an .onnx model; write it of {path} with `fit`")
     try:
-        return _network(path, **{name: asked[name] for name in names})
+        return _network(path, NetworkRequest(**{name: asked[name] for name in names}))
     except RequestError as problem:
         raise RequestError(f"the C source was written of another model than {path}: {problem}") from None
 
@@ -285,7 +286,7 @@ def _model(request: FitCRequest) -> CModel:
             raise RequestError(f"no layout {request.layout!r}; there are: {', '.join(LAYOUTS)}")
         if request.rounding not in ("", *ROUNDINGS):
             raise RequestError(f"no rounding {request.rounding!r}; there are: {', '.join(ROUNDINGS)}")
-        network = _network(request.path, **_asked(request))
+        network = _network(request.path, _asked(request))
         if request.pushed and set(network.subgraphs[0].inputs) & network.turned:
             raise RequestError(
                 f"{request.path}: rows are handed over with their channels last; --layout nhwc says that yours are"
@@ -297,21 +298,18 @@ def _model(request: FitCRequest) -> CModel:
     return _loaded(request.path, request.interface, request.kernels)
 
 
-def _asked(request: FitCRequest) -> dict[str, Any]:
-    """The fields of a `NetworkRequest`."""
+def _asked(request: FitCRequest) -> NetworkRequest:
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
+
     layout, rounding = request.layout or LAYOUTS[0], request.rounding or ROUNDINGS[0]
-    bound = {"dims": request.dims, "shapes": request.shapes}
-    return {"layout": layout, "interface": request.interface, "rounding": rounding, **bound}
+    return NetworkRequest(layout, request.interface, request.dims, request.shapes, rounding)
 
 
-def _network(path: str, graph: Graph | None = None, **asked: Any) -> StatedNetwork:
-    """An .onnx file, whose graph may be known, as a network of plain C; `asked` are fields of a `NetworkRequest`."""
-    from modelplan.plain_c.onnx_networks.network_reading import (  # here, since a .tflite file needs none of it
-        NetworkRequest,
-        network_of,
-    )
+def _network(path: str, asked: NetworkRequest, graph: Graph | None = None) -> StatedNetwork:
+    """An .onnx file as a network; a .tflite file needs nothing of what reads it."""
+    from modelplan.plain_c.onnx_networks.network_reading import network_of
 
-    return network_of(path, NetworkRequest(**asked), graph)
+    return network_of(path, asked, graph)
 
 
 def is_onnx(path: str) -> bool:
@@ -338,14 +336,14 @@ def rounding_difference(request: FitCRequest) -> str:
 
     Portable kernels are run that round as the libraries do, with the model's own inputs and outputs.
     """
+    if not is_onnx(request.path) or request.rounding != ROUNDINGS[1]:
+        return ""
     from tempfile import TemporaryDirectory
 
     from modelplan.checking.verifier.c_execution import execute_network
     from modelplan.checking.verifier.verdicts import Skipped
 
-    if not is_onnx(request.path) or request.rounding != ROUNDINGS[1]:
-        return ""
-    network = _network(request.path, **_asked(replace(request, interface=INTERFACES[0])))
+    network = _network(request.path, replace(_asked(request), interface=INTERFACES[0]))
     rung = least_rung(CModel(network.graph, network), CGoal(without=frozenset(C_RUNGS) - {"maps"}))
     with TemporaryDirectory() as folder:
         source = Path(folder) / "net.c"
@@ -398,7 +396,9 @@ def _remembered(file: ModelFile, kernels: str, interface: str, layout: str) -> C
     """The model, which questions about other forms of the same file ask for again."""
     if file.graph.format != "onnx":
         return _c_model(file.graph, read_tflite(file.content, file.path), interface, kernels)
-    return _network_model(_network(file.path, file.graph, layout=layout, interface=interface), kernels)
+    from modelplan.plain_c.onnx_networks.network_reading import NetworkRequest
+
+    return _network_model(_network(file.path, NetworkRequest(layout, interface), file.graph), kernels)
 
 
 def planned_c(

@@ -43,6 +43,9 @@ class ByteRuns:
 
     def wrong(self, first: int, end: int, shift: int) -> int | None:
         """The first address of [first, end) at which another byte stands than that of number address + `shift`."""
+        i = bisect_right(self._starts, first) - 1
+        if self._shifts[i] == shift and (i + 1 == len(self._starts) or end <= self._starts[i + 1]):
+            return None  # nearly always
         return next((at for at, _, standing in self.runs(first, end) if standing != shift), None)
 
     def number(self, address: int) -> int | None:

@@ -63,8 +63,14 @@ class _RowReplay:
     rows: int = 0
     arrived: int = 0
     place: str = ""
-    #: What `_found_rule` said of an operator, by its number, and a position of its operands.
-    _rules: dict[tuple[int, int], RowReads | None] = field(default_factory=dict, init=False)
+    #: By the number of an operator: which of its inputs are in the buffer, these and its results; what `_found_rule`
+    #: said of each of the inputs; and whether it calls kernels one after the other.
+    _ends: dict[int, tuple[list[int], list[int], list[int]]] = field(default_factory=dict, init=False)
+    _rules: dict[int, list[RowReads | None]] = field(default_factory=dict, init=False)
+    _parted: dict[int, bool] = field(default_factory=dict, init=False)
+    #: By the number of a tensor, its bytes and those of an element.
+    _sizes: dict[int, int] = field(default_factory=dict, init=False)
+    _widths: dict[int, int] = field(default_factory=dict, init=False)
     _whole_runs: dict[int, dict[int, Run]] = field(default_factory=dict, init=False)
     _maps: dict[int, MapRows] = field(default_factory=dict, init=False)
     _made_of: dict[tuple[int, int], MapRows] = field(default_factory=dict, init=False)
@@ -86,7 +92,7 @@ class _RowReplay:
             self._firsts[root], self._numbered = self._numbered, self._numbered + self._size(root)
         return self._firsts[root] + position
 
-    @property
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The tensors of the main subgraph."""
         return self.source.parts[0].cells
@@ -108,8 +114,10 @@ class _RowReplay:
         return roots
 
     def _size(self, tensor: int) -> int:
-        cell = self.cells[tensor]
-        return nbytes(cell.coding.dtype, cell.shape)
+        if tensor not in self._sizes:
+            cell = self.cells[tensor]
+            self._sizes[tensor] = nbytes(cell.coding.dtype, cell.shape)
+        return self._sizes[tensor]
 
     def _map(self, tensor: int) -> MapRows:
         if tensor not in self._maps:
@@ -207,33 +215,58 @@ class _RowReplay:
         op = self.source.parts[0].ops[call.operator]
         self.place = f"{op.label}"
         self.calls += 1
-        unread = _UNREAD.get(op.kind, ())
-        positions = [i for i, t in enumerate(op.inputs) if i not in unread and t >= 0 and self._is_computed(t)]
-        dynamic = [self._unfolded(op.inputs[i]) for i in positions]
-        results = [t for t in op.outputs if t >= 0]
+        positions, dynamic, results = self._operands_and_results(op)
         if [r.tensor for r in call.reads] != dynamic or [w.tensor for w in call.writes] != results:
             raise self._broken("other operands or results than in the file")
-        places = [(r.tensor, r.address) for r in call.reads] + [(w.tensor, w.address) for w in call.writes]
-        for tensor, address in places:
-            width = nbytes(self.cells[tensor].coding.dtype, (1,))
-            if width and address % width:
-                raise self._broken(f"{self.cells[tensor].label} lies at {address}, no multiple of {width}")
-        rules = [self._rule(op, position, results) for position in positions]
-        count = call.writes[0].rows if call.writes else 1
-        if any(rules) and any((w.first, w.rows) != (call.writes[0].first, count) for w in call.writes):
+        self._check_alignment(call)
+        if op.number not in self._rules:
+            self._rules[op.number] = [self._found_rule(op, position, results) for position in positions]
+        rules = self._rules[op.number]
+        by_rows, count = any(rules), call.writes[0].rows if call.writes else 1
+        if by_rows and any((w.first, w.rows) != (call.writes[0].first, count) for w in call.writes):
             raise self._broken("results of different rows")
         if any(w.rows < 1 for w in call.writes):
             raise self._broken("results without rows")
-        library = self.program.kernels != "portable" and op.kind not in _IN_PLACE
-        if count > 1 and (library or several_kernels(op, self._operands(op), [self.cells[t] for t in results])):
+        if count > 1 and self._calls_parts(op, results):
             self._check_apart(op, call)
         self._use_scratch(call)
         self._check_extents(call, rules)
-        for position, rule in zip(positions, rules, strict=True):
-            if rule and op.kind == "DEPTHWISE_CONV_2D" and op.inputs[position] in self._convolutions:
+        for position, rule in zip(positions, rules, strict=True) if op.kind == "DEPTHWISE_CONV_2D" else ():
+            if rule and op.inputs[position] in self._convolutions:
                 self._check_working_memory(op, call, rule)
-        for row in range(count if any(rules) else 1):
+        for row in range(count if by_rows else 1):
             self._row(op, call, rules, row)
+
+    def _operands_and_results(self, op: Operation) -> tuple[list[int], list[int], list[int]]:
+        """The positions of the operands in the buffer, what is read of each, and the results."""
+        if op.number not in self._ends:
+            unread = _UNREAD.get(op.kind, ())
+            positions = [i for i, t in enumerate(op.inputs) if i not in unread and t >= 0 and self._is_computed(t)]
+            dynamic = [self._unfolded(op.inputs[i]) for i in positions]
+            self._ends[op.number] = positions, dynamic, [t for t in op.outputs if t >= 0]
+        return self._ends[op.number]
+
+    def _calls_parts(self, op: Operation, results: list[int]) -> bool:
+        """Whether rows of an operator may be computed part after part."""
+        if op.number not in self._parted:
+            library = self.program.kernels != "portable" and op.kind not in _IN_PLACE
+            several = several_kernels(op, self._operands(op), [self.cells[t] for t in results])
+            self._parted[op.number] = library or several
+        return self._parted[op.number]
+
+    def _check_alignment(self, call: KernelCall) -> None:
+        """Checks that operands and results lie at multiples of the bytes of their elements."""
+        ends: tuple[RowsRead | RowsWritten, ...] = (*call.reads, *call.writes)
+        for end in ends:
+            if end.address % self._width(end.tensor):
+                label = self.cells[end.tensor].label
+                raise self._broken(f"{label} lies at {end.address}, no multiple of {self._width(end.tensor)}")
+
+    def _width(self, tensor: int) -> int:
+        """The bytes of an element; 1 where it has none."""
+        if tensor not in self._widths:
+            self._widths[tensor] = nbytes(self.cells[tensor].coding.dtype, (1,)) or 1
+        return self._widths[tensor]
 
     @cached_property
     def _pads(self) -> dict[int, Operation]:
@@ -296,11 +329,6 @@ class _RowReplay:
                 placed = (read.address - write.address, size) in parts
                 if not placed and read.address < end and write.address < read.address + size:
                     raise self._broken(f"writes {self.cells[write.tensor].label} over operands that are still read")
-
-    def _rule(self, op: Operation, position: int, results: list[int]) -> RowReads | None:
-        if (op.number, position) not in self._rules:
-            self._rules[op.number, position] = self._found_rule(op, position, results)
-        return self._rules[op.number, position]
 
     def _operands(self, op: Operation) -> list[Cell | None]:
         return [self.cells[t] if t >= 0 else None for t in op.inputs]

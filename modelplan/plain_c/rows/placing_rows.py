@@ -1,10 +1,12 @@
 """Where the values of a plan lie: rows live and die one by one, and values are packed as rigid groups of rows."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from modelplan.model import Problem
+from modelplan.model.bounds import load_bound
 from modelplan.model.c_program import (
     CProgram,
     KernelCall,
@@ -28,14 +30,43 @@ from modelplan.rewriting.stripes.group_packing import GroupPacking, pack
 _TRIES_OF_GROUP = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlacedStages:
-    """Stages with a placement of their values: `nbytes` of buffer, and the `bound` of all placements."""
+    """Stages with the lowest placement of their values that is found in so many tries, of few groups in fewer.
+
+    It is looked for when it is asked for, which Ctrl-C ends with KeyboardInterrupt.
+    """
 
     graph: StagedGraph
     choices: tuple[StageChoice, ...]
-    plan: _core.RowPlan
-    packing: GroupPacking
+    tries: int
+    seed: int = 0
+
+    @cached_property
+    def plan(self) -> _core.RowPlan:
+        """The steps."""
+        return self.graph.plan(self.choices)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The packing problem; its groups are the values, and the working memory of operators."""
+        size, start, end, alignment, group, delta, meetings = self.plan.problem()
+        values, scratch = range(len(self.graph.rows.values)), self.plan.scratch
+        names = [*(f"value {v}" for v in values), *(f"scratch of op {n}" for n in scratch)]
+        groups = np.column_stack((np.arange(len(size)), group, delta))
+        labels = tuple(np.array(names, dtype=object)[group].tolist())
+        return Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
+
+    @cached_property
+    def load(self) -> int:
+        """The most bytes that are alive at a time, which are known without a placement."""
+        return load_bound(self.problem)
+
+    @cached_property
+    def packing(self) -> GroupPacking:
+        """Where the groups lie."""
+        groups = int(self.problem.groups[:, 1].max(initial=0)) + 1
+        return pack(self.problem, min(self.tries, _TRIES_OF_GROUP * groups), self.seed)
 
     @property
     def nbytes(self) -> int:
@@ -44,7 +75,7 @@ class PlacedStages:
 
     @property
     def bound(self) -> int:
-        """The most bytes that are alive at a time."""
+        """What no placement of these stages needs less than."""
         return self.packing.load
 
     def program(self) -> CProgram:
@@ -52,25 +83,14 @@ class PlacedStages:
         return _program(self.graph, self.plan, self.choices, self.packing)
 
 
-def placed_stages(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> PlacedStages:
-    """These stages with the lowest placement found in so many tries, of few groups of buffers in fewer.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C during the search.
-    """
-    plan = graph.plan(choices)
-    size, start, end, alignment, group, delta, meetings = plan.problem()
-    tries = min(tries, _TRIES_OF_GROUP * (int(group.max(initial=0)) + 1))
-    names = [*(f"value {v}" for v in range(len(graph.rows.values))), *(f"scratch of op {n}" for n in plan.scratch)]
-    groups = np.column_stack((np.arange(len(size)), group, delta))
-    labels = tuple(np.array(names, dtype=object)[group].tolist())
-    problem = Problem(labels, size, start, end, alignment, groups=groups, meetings=meetings.reshape(-1, 4))
-    return PlacedStages(graph, tuple(choices), plan, pack(problem, tries, seed))
+def lower_one(least: PlacedStages, other: PlacedStages) -> PlacedStages:
+    """The one that needs less; the other one is not placed where as many bytes are alive as the first one needs."""
+    return other if other.load < least.nbytes and other.nbytes < least.nbytes else least
 
 
 def placed_program(graph: StagedGraph, choices: Sequence[StageChoice], tries: int, seed: int = 0) -> CProgram:
     """The program of these stages with the lowest placement found in so many tries."""
-    return placed_stages(graph, choices, tries, seed).program()
+    return PlacedStages(graph, tuple(choices), tries, seed).program()
 
 
 def chosen_program(graph: StagedGraph, choices: PlanChoices, nbytes: int) -> CProgram:
@@ -118,8 +138,8 @@ def _run(graph: StagedGraph, choice: StageChoice) -> tuple[int, ...]:
 
 def _steps(numbers: Sequence[int], rows: RowGraph) -> Iterator[Step]:
     """The steps that the core gives as numbers, see `RowPlan.steps`."""
-    at = 0
-    while at < len(numbers):
+    named, at, end = {t: rows.tensor_in_model(t) for t in rows.value_of}, 0, len(numbers)
+    while at < end:
         kind = numbers[at]
         if kind == 1:
             yield ValueShift(*numbers[at + 1 : at + 5])
@@ -129,11 +149,8 @@ def _steps(numbers: Sequence[int], rows: RowGraph) -> Iterator[Step]:
             at += 4
         else:
             operator, cut, left, right, scratch, reads, writes = numbers[at + 1 : at + 8]
-            at += 8
-            named = rows.tensor_in_model
-            read = tuple(RowsRead(named(numbers[i]), *numbers[i + 1 : i + 8]) for i in range(at, at + 8 * reads, 8))
-            at += 8 * reads
-            ends = range(at, at + 5 * writes, 5)
-            written = tuple(RowsWritten(named(numbers[i]), *numbers[i + 1 : i + 5]) for i in ends)
-            at += 5 * writes
+            first, last = at + 8, at + 8 + 8 * reads
+            at = last + 5 * writes
+            read = tuple([RowsRead(named[numbers[i]], *numbers[i + 1 : i + 8]) for i in range(first, last, 8)])
+            written = tuple([RowsWritten(named[numbers[i]], *numbers[i + 1 : i + 5]) for i in range(last, at, 5)])
             yield KernelCall(rows.number_in_model(operator), read, written, (left, right) if cut else None, scratch)

@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import itemgetter
 
 from modelplan.model.c_program import CProgram, StageChoice
-from modelplan.plain_c.rows.placing_rows import PlacedStages, placed_stages
+from modelplan.plain_c.rows.placing_rows import PlacedStages, lower_one
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives.lazy_records import dataclass
@@ -38,6 +38,7 @@ class StageSearch:
     seed: int = 0
     most_stages: int | None = None
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
+    _heights: dict[tuple[StageChoice, int], int] = field(default_factory=dict, init=False)
     _loads: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
 
     def _height(self, choice: StageChoice, most: int, enough: int) -> int:
@@ -46,8 +47,14 @@ class StageSearch:
         if load > most:
             return load
         if choice not in self._packed:
-            self._packed[choice] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
+            self._packed[choice] = self._packed_height(choice, enough)
         return self._packed[choice]
+
+    def _packed_height(self, choice: StageChoice, enough: int) -> int:
+        """What the values of a stage need that are packed, or anything up to `enough`."""
+        if (choice, enough) not in self._heights:
+            self._heights[choice, enough] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
+        return self._heights[choice, enough]
 
     def least_load(self, *parts: int) -> int:
         """No plan of stages with one of these numbers of parts, forward or backward, needs less: bytes alive at a time.
@@ -61,7 +68,8 @@ class StageSearch:
             return min(self._load(cut, most, low) for cut in cuts)
 
         if parts not in self._loads:
-            self._loads[parts] = self._least(max(parts), needs)[0]
+            known = [load for fewer, load in self._loads.items() if {*fewer} <= {*parts}]
+            self._loads[parts] = self._least(max(parts), needs, enough=min(known, default=_FAR))[0]
         return self._loads[parts]
 
     def _load(self, choice: StageChoice, most: int, _: int) -> int:
@@ -76,18 +84,48 @@ class StageSearch:
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
         """The stages of which each needs the least by itself; operators alone by whole rows unless parts save bytes."""
         least = self.least_load(parts)
-        whole = self._least(parts, self._height, least, alone=1)
+        reachable = self._reachable(parts, least)
+        whole = self._least(parts, self._height, least, alone=1, enough=reachable)
+        if whole[0] > reachable:  # by another search for the same packing, which found less
+            whole = self._least(parts, self._height, least, alone=1)
         if whole[0] <= least:
             return whole[1]
-        return min(whole, self._least(parts, self._height, least), key=itemgetter(0))[1]
+        return min(whole, self._least(parts, self._height, least, enough=whole[0]), key=itemgetter(0))[1]
+
+    def _reachable(self, parts: int, least: int) -> int:
+        """What some stages need, operators alone by whole rows: little, and found by packing few of them.
+
+        They are those of least load, where stages that were packed before have their heights instead.
+        """
+        reachable, packed = _FAR, dict[StageChoice, int]()
+
+        def needs(choice: StageChoice, most: int, _: int) -> int:
+            return packed.get(choice) or self.graph.load(choice, most)
+
+        while True:
+            low, stages = self._least(parts, needs, least, alone=1, enough=reachable)
+            need = low
+            for choice in sorted(stages, key=lambda choice: -self.graph.load(choice, _FAR)):
+                if need < reachable:
+                    packed[choice] = self._packed_height(choice, least)
+                    need = max(need, packed[choice])
+            if need >= reachable:
+                return reachable
+            reachable = need
 
     def _least(
-        self, parts: int, needs: Callable[[StageChoice, int, int], int], floor: int = 0, alone: int | None = None
+        self,
+        parts: int,
+        needs: Callable[[StageChoice, int, int], int],
+        floor: int = 0,
+        alone: int | None = None,
+        enough: int = _FAR,
     ) -> tuple[int, tuple[StageChoice, ...]]:
         """Dynamic programming over the places where one stage ends and the next begins.
 
-        Operators alone go by one part or as many as others, of which `alone` says how many may be. Of stages that need
-        equally much the ones that fuse and part the fewest operators; below `floor` all need equally much.
+        Operators alone go by one part or as many others, of which `alone` says how many may be. Of stages that need
+        equally much the ones that fuse and part the fewest operators; below `floor` all need equally much. Some stages
+        need no more than `enough`, so that one that needs more is not looked at closely.
         """
         count = len(self.graph.rows.order)
         best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
@@ -99,7 +137,8 @@ class StageSearch:
                     if (best[first][0], fused) >= best[end]:
                         break
                     choice = StageChoice(first, end, cut)
-                    rank = max(best[first][0], needs(choice, best[end][0], best[first][0])), fused
+                    most = min(best[end][0], enough)
+                    rank = max(best[first][0], needs(choice, most, best[first][0])), fused
                     if rank < best[end]:
                         best[end], chosen[end] = rank, choice
         stages: list[StageChoice] = []
@@ -119,51 +158,59 @@ class StageSearch:
 
         Rows are cut into parts only in stages that would need more by whole ones.
         """
-        return self._with_whole_rows(self._turned_least(stages, floor)).program()
+        draft = self._draft(stages)
+        if draft.load <= floor:
+            whole = self._draft(self._whole_rows(draft.choices, floor))
+            if whole.load <= floor and whole.nbytes <= floor:
+                return whole.program()
+        return self._with_whole_rows(self._turned_least(draft, floor)).program()
 
-    def _turned_least(self, stages: Sequence[StageChoice], floor: int) -> PlacedStages:
-        """The least plan of these stages in either direction, as far as it is worth looking for it.
+    def _turned_least(self, least: PlacedStages, floor: int) -> PlacedStages:
+        """The least plan of some stages in either direction, as far as it is worth looking for it.
 
         A result lies below the operand over which it is written, or above it where the last rows come first. A chain
         of stages that take turns stays in the same memory; one that does not wanders downwards.
         """
-        fixed = int(self.graph.pushed)
-        least = self._draft(stages)
+        fixed, stages = int(self.graph.pushed), least.choices
         if least.nbytes <= floor:
             return least
         for turn in (0, 1):
-            turned = self._draft(_turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn]))
-            least = min(least, turned, key=_bytes_of)
+            turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
+            least = lower_one(least, self._draft(turned))
         needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
         large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
         for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
             if least.nbytes <= least.bound:
                 break
-            least = min(least, self._draft(_turned(least.choices, [at])), key=_bytes_of)
+            least = lower_one(least, self._draft(_turned(least.choices, [at])))
         if least.nbytes <= least.bound:
             return least
-        last = dict.fromkeys((tuple(stages), least.choices))
-        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in last)
-        return min(least, *placed, key=_bytes_of)
+        for some in dict.fromkeys((stages, least.choices)):
+            least = lower_one(least, self._placed(some))
+        return least
 
     def _with_whole_rows(self, placed: PlacedStages) -> PlacedStages:
         """A plan with whole rows in all stages that need no parts of them; as it is where that needs more bytes."""
-        whole = [replace(stage, parts=min(stage.parts, 1)) for stage in placed.choices]
-        pairs = zip(placed.choices, whole, strict=True)
-        chosen = tuple(cut if self.graph.load(uncut, placed.nbytes) > placed.nbytes else uncut for cut, uncut in pairs)
+        chosen = self._whole_rows(placed.choices, placed.nbytes)
         if chosen == placed.choices:
             return placed
-        return min(self._draft(chosen), placed, key=_bytes_of)
+        return min(self._draft(chosen), placed, key=lambda placed: placed.nbytes)
+
+    def _whole_rows(self, stages: Sequence[StageChoice], nbytes: int) -> tuple[StageChoice, ...]:
+        """The stages, by whole rows those that need no more than so many bytes then."""
+        pairs = ((cut, replace(cut, parts=min(cut.parts, 1))) for cut in stages)
+        return tuple(cut if self.graph.load(uncut, nbytes) > nbytes else uncut for cut, uncut in pairs)
 
     def finer(self, program: CProgram, parts: int) -> CProgram:
         """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
         stages = program.choices.stages if program.choices else ()
-        least = _LARGE * program.nbytes
-        cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > least else s for s in stages]
+        large = _LARGE * program.nbytes
+        cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > large else s for s in stages]
+        least = self._placed(cut)
         chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
-        restaged = [[self._directed(stage) for stage in stages] for stages in dict.fromkeys(chosen)]
-        placed = (placed_stages(self.graph, some, _TRIES, self.seed) for some in (cut, *restaged))
-        return self._with_whole_rows(min(placed, key=_bytes_of)).program()
+        for stages in dict.fromkeys(chosen):
+            least = lower_one(least, self._placed([self._directed(stage) for stage in stages]))
+        return self._with_whole_rows(least).program()
 
     def _directed(self, choice: StageChoice) -> StageChoice:
         """A stage in the direction that needs less."""
@@ -172,11 +219,10 @@ class StageSearch:
         return min(choice, replace(choice, backward=True), key=lambda way: self.graph.load(way, _FAR))
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
-        return placed_stages(self.graph, stages, _DRAFT_TRIES, self.seed)
+        return PlacedStages(self.graph, tuple(stages), _DRAFT_TRIES, self.seed)
 
-
-def _bytes_of(placed: PlacedStages) -> int:
-    return placed.nbytes
+    def _placed(self, stages: Sequence[StageChoice]) -> PlacedStages:
+        return PlacedStages(self.graph, tuple(stages), _TRIES, self.seed)
 
 
 def rows_tried(rows: RowGraph) -> int:

@@ -203,8 +203,8 @@ class _Writer:
     @cached_property
     def _called(self) -> list[int]:
         """The operators that run, ascending; views whose result has the operand's place do not."""
-        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
-        return sorted({s.operator for s in steps if not self._is_void(s)})
+        calls = [s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall)]
+        return sorted({s.operator for s in calls if s.operator not in self._skipped or not self._is_void(s)})
 
     def _runs(self, stage: Stage) -> bool:
         """Whether there is anything to do in a stage."""
@@ -215,9 +215,16 @@ class _Writer:
 
         What is looked at goes through all of them.
         """
+        if step.operator not in self._skipped:
+            return False
         operator = self.operators[step.operator]
         joined = len(self._parts_in_place.get(operator.index, ())) == len(operator.kernels) and not self.names.traced
         return joined or (operator.view and step.reads[0].address == step.writes[0].address)
+
+    @cached_property
+    def _skipped(self) -> set[int]:
+        """The operators of whose steps some may be void."""
+        return {i for i, operator in self.operators.items() if operator.view or operator.parts or not operator.kernels}
 
     def _beginning(self, kernels: Sequence[str]) -> str:
         name = comment(self.model.name.rsplit("/", 1)[-1])
@@ -261,7 +268,7 @@ class _Writer:
         offsets += [f"    {self.names.macro}_SCRATCH_{index} = {address}" for index, address in self._scratch.items()]
         return "\n".join([*lines, ",\n".join(offsets), "};"])
 
-    @property
+    @cached_property
     def _held(self) -> set[int]:
         """The values that are ever in the buffer."""
         held = {*self.program.inputs, *self.program.kept}
@@ -281,15 +288,16 @@ class _Writer:
     @cached_property
     def _parts_in_place(self) -> dict[int, set[int]]:
         """For operators that join operands the parts that lie in the result already."""
-        steps = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall))
+        joins = {index for index, operator in self.operators.items() if operator.parts}
+        calls = (s for stage in self.program.stages for s in stage.steps if isinstance(s, KernelCall)) if joins else ()
         return {
             s.operator: {
                 kernel
                 for kernel, (operand, offset) in enumerate(self.operators[s.operator].parts)
                 if s.reads[operand].address == s.writes[0].address + offset
             }
-            for s in steps
-            if self.operators[s.operator].parts
+            for s in calls
+            if s.operator in joins
         }
 
     def _at(self, value: int) -> str:
@@ -386,14 +394,17 @@ class _Writer:
 
     def _has_table(self, index: int, stage: Stage) -> bool:
         """Whether a stage has more steps than are written one by one, or others than whole rows that are there."""
-        in_parts = any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
-        return (self.program.pushed and not index) or len(stage.steps) > _MOST_STATEMENTS or in_parts
+        if (self.program.pushed and not index) or len(stage.steps) > _MOST_STATEMENTS:
+            return True
+        return any(isinstance(step, KernelCall) and step.columns for step in stage.steps)
 
     def _stage_text(self, index: int, stage: Stage, owners: dict[TableKey, int]) -> StageText:
         pushed = self.program.pushed and not index
-        steps = [s for s in stage.steps if not (isinstance(s, KernelCall) and self._is_void(s))]
+        steps: Sequence[Step] = stage.steps
+        if not self._skipped.isdisjoint(stage.operators):
+            steps = [s for s in steps if not (isinstance(s, KernelCall) and self._is_void(s))]
         table = step_table(steps, self._row_bytes if pushed else 0)
-        titles = {k: self._call_title(k) for k in {s.operator for s in steps if isinstance(s, KernelCall)}}
+        titles = {k: self._call_title(k) for k in {form.operator for form in table.forms} if k >= 0}
         element = self._ctype(self.model.subgraphs[0].inputs[0]) if pushed else "int8_t"
         ram = self.program.nbytes
         return StageText(self.names.prefix, index, table, self._table_calls, titles, ram, element, owners)

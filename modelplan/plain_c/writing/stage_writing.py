@@ -136,7 +136,12 @@ class StageText:
         return max(abs(place) for form in self.table.forms for place in form.places)
 
     def text(self) -> str:
-        """The definitions of the stage, its function last."""
+        """The definitions of the stage, its function last.
+
+        Raises:
+            ValueError: its tables do not give its steps; never to be seen.
+        """
+        self.table.check()
         if self._is_loop:
             return "\n".join(self._loops())
         return "\n\n".join(["\n".join(self._tables()), "\n".join(self._steps()), "\n".join(self._function())])

@@ -5,6 +5,8 @@ held as a whole move on by the same distance. So a step is a form, an order is a
 is written once.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import lru_cache
@@ -21,7 +23,7 @@ SHIFT, ARRIVAL = -1, -2
 _LISTED = 4
 _LONGEST_PERIOD = 1024
 #: Tables that are kept.
-_KEPT = 16
+_KEPT = 128
 
 
 class StepForm(NamedTuple):
@@ -46,6 +48,10 @@ class StepForm(NamedTuple):
         """What a call is told from others by: its operator, whether it names columns, and those of a tile."""
         return self.operator, self.columns is not None, self.held is not None
 
+    def at(self, places: Iterable[int]) -> StepForm:
+        """The same form with other places."""
+        return StepForm(*self[:4], tuple(places), self.columns, self.held)
+
 
 @dataclass(frozen=True, slots=True)
 class OrderRun:
@@ -58,17 +64,29 @@ class OrderRun:
 
 @dataclass
 class StepTable:
-    """All steps of a stage: `order` holds numbers of forms, of which `runs` are performed one after the other.
+    """The `plain` steps of a stage: `order` holds numbers of forms, of which `runs` are performed one after the other.
 
     `counted` are the places (operator, position) whose addresses are counted on, with those from which they count.
     Where the caller hands over rows, `pushes` has the number of a run for each of them, and the runs `times` 1.
     """
 
+    plain: tuple[StepForm, ...]
     forms: list[StepForm] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     runs: list[OrderRun] = field(default_factory=list)
     counted: dict[tuple[int, int], int] = field(default_factory=dict)
     pushes: list[int] = field(default_factory=list)
+    _is_checked: bool = field(default=False, init=False)
+
+    def check(self) -> None:
+        """Checks that the tables give the steps.
+
+        Raises:
+            ValueError: they do not; never to be seen.
+        """
+        if not self._is_checked and tuple(self.steps()) != self.plain:
+            raise ValueError("the tables of a stage do not give its steps")
+        self._is_checked = True
 
     def steps(self) -> Iterator[StepForm]:
         """The forms in the order in which they are performed, with all addresses; what C does, in Python."""
@@ -84,7 +102,7 @@ class StepTable:
                     places = list(form.places)
                     for position in positions[form.operator]:
                         places[position] = at[form.operator, position] = at[form.operator, position] + places[position]
-                    yield form._replace(places=tuple(places))
+                    yield form.at(places)
 
 
 def _positions(counted: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
@@ -110,28 +128,30 @@ def plain_forms(steps: Sequence[Step], row_bytes: int = 0) -> list[StepForm]:
 
 
 def _call_form(step: KernelCall) -> StepForm:
-    places = (*(read.address for read in step.reads), *(write.address for write in step.writes))
-    columns = (step.columns[0], step.columns[1] - step.columns[0]) if step.columns else None
-    rows, above = (step.reads[0].rows, step.reads[0].above) if step.reads else (0, 0)
-    computed = step.writes[0].rows if step.writes else 1
-    held = (step.reads[0].left, step.reads[0].width) if step.reads and step.reads[0].width else None
-    return StepForm(step.operator, rows, above, computed, places, columns, held)
+    reads, writes, columns = step.reads, step.writes, step.columns
+    rows, above, left, width = (reads[0].rows, reads[0].above, reads[0].left, reads[0].width) if reads else (0, 0, 0, 0)
+    return StepForm(
+        step.operator,
+        rows,
+        above,
+        writes[0].rows if writes else 1,
+        tuple([read.address for read in reads] + [write.address for write in writes]),
+        (columns[0], columns[1] - columns[0]) if columns else None,
+        (left, width) if width else None,
+    )
 
 
 def step_table(steps: Sequence[Step], row_bytes: int = 0) -> StepTable:
     """The steps of a stage as tables; where rows of `row_bytes` arrive, in a run for each row.
 
     Those of the last stages are kept: a text is sized, written, and written again for its proof.
-
-    Raises:
-        ValueError: the tables do not give the same steps; never to be seen.
     """
     return _table_of(tuple(plain_forms(steps, row_bytes)), by_push=bool(row_bytes))
 
 
 @lru_cache(_KEPT)
 def _table_of(plain: tuple[StepForm, ...], *, by_push: bool) -> StepTable:
-    table = StepTable(counted=_counted(plain))
+    table = StepTable(plain, counted=_counted(plain))
     numbers: dict[StepForm, int] = {}
     at, positions, order = dict(table.counted), _positions(table.counted), list[int]()
     for form in plain:
@@ -140,26 +160,28 @@ def _table_of(plain: tuple[StepForm, ...], *, by_push: bool) -> StepTable:
             for position in positions[form.operator]:
                 place = form.places[position]
                 places[position], at[form.operator, position] = place - at[form.operator, position], place
-            form = form._replace(places=tuple(places))
+            form = form.at(places)
         order.append(numbers.setdefault(form, len(numbers)))
     table.forms = list(numbers)
     if by_push:
         _by_push(table, order, plain)
     else:
         _by_repetition(table, order)
-    if tuple(table.steps()) != plain:
-        raise ValueError("the tables of a stage do not give its steps")
     return table
 
 
 def _counted(plain: Sequence[StepForm]) -> dict[tuple[int, int], int]:
     """The places of operators that have many addresses, with the first of them."""
-    seen: dict[tuple[int, int], list[int]] = {}
+    of_operator: dict[int, list[tuple[int, ...]]] = {}
     for form in plain:
-        for position, place in enumerate(form.places):
-            if form.operator != SHIFT and not (form.operator == ARRIVAL and position):
-                seen.setdefault((form.operator, position), []).append(place)
-    return {key: places[0] for key, places in seen.items() if len(set(places)) > _LISTED}
+        if form.operator != SHIFT:
+            of_operator.setdefault(form.operator, []).append(form.places)
+    counted = {}
+    for operator, places in of_operator.items():
+        for position, listed in enumerate(zip(*places, strict=True)):
+            if len(set(listed)) > _LISTED and not (operator == ARRIVAL and position):
+                counted[operator, position] = listed[0]
+    return counted
 
 
 def _by_push(table: StepTable, order: Sequence[int], plain: Sequence[StepForm]) -> None:

@@ -36,6 +36,20 @@ def test_no_stage_needs_more_than_its_plan(draw: object, tmp_path: Path) -> None
         assert max(loads) <= program.nbytes, (seed, loads)
 
 
+@pytest.mark.parametrize("draw", few_first([random_cnn, branched_cnn, deep_cnn]))
+def test_stages_that_are_not_packed_would_not_be_chosen(draw: object, tmp_path: Path) -> None:
+    for seed in range(share(60)):
+        path = tmp_path / "net.tflite"
+        path.write_bytes(draw(seed))  # type: ignore[operator]
+        graph = StagedGraph(CModel(load_model(str(path)), load_tflite(str(path))).rows)
+        for parts in (1, 8):
+            search, all_packed = StageSearch(graph), StageSearch(graph)
+            least, height = all_packed.least_load(parts), all_packed._height
+            wanted = min(all_packed._least(parts, height, least, alone)[0] for alone in (1, None))
+            chosen = search.stages(parts)
+            assert max(search._height(choice, FAR, wanted) for choice in chosen) <= wanted, (seed, parts)
+
+
 @pytest.mark.parametrize("name", few_first(["autoencoder", "mobilenet_v2_like", "inception_like"], 2))
 def test_rows_are_parted_only_in_stages_that_need_it(name: str) -> None:
     path = str(MODELS / f"{name}.tflite")
