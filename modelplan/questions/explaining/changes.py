@@ -66,6 +66,9 @@ Place = int | tuple[int, ...] | str
 #: Plans of stripes that are built before the best so far is the answer, at most, and operators in all of them together;
 #: `fit` itself goes on.
 _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
+#: A search of fewer plans starts from the lowest one of the file without the conversions at its ends. `fit` tries many
+#: times as many plans of such a model; of a smaller one it might miss that plan.
+_FEW_PLANS = 50
 #: What each of them takes at most, as `SearchEffort` counts it.
 _EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
 #: Plans of stripes are improved unless they need more than so many times what the file needs without them.
@@ -409,8 +412,10 @@ def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> 
     graph = source.graph
     if [t.shape for t in graph.tensors] != [t.shape for t in read_tflite(source.content, "").subgraphs[0].tensors]:
         graph = load_model(source.path)  # without extents that were stated for it
-    other = _converted(source, abi, kernels) if interface == "as-is" else None
-    plans = iter(range(min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))))
+    most = min(_MOST_PLANS, _MOST_OPERATORS // max(len(graph.ops), 1))
+    cut_short = interface == "as-is" and most < _FEW_PLANS
+    other = _converted(source, abi, kernels) if cut_short else None
+    plans = iter(range(most))
 
     def check() -> None:
         if next(plans, None) is None:

@@ -149,7 +149,7 @@ def test_fit_writes_nothing_of_a_network_that_was_misread(tmp_path: Path, monkey
         op = network.subgraphs[0].ops[number]
         options = StatedOptions({**op.options.values, "Limits": (0.0, 7.0)})
         wrong = _with_op(network, number, replace(op, options=options))
-        monkeypatch.setattr(c_fitting, "network_of", lambda *_, wrong=wrong: wrong)
+        monkeypatch.setattr(c_fitting, "_network", lambda *_, wrong=wrong, **__: wrong)
         with pytest.raises(BrokenPlanError, match=f"misread: .* tensor '{tensor}' of node {node} '.*' \\({kind}\\)$"):
             fit_c(FitCRequest(path))
 
