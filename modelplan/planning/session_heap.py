@@ -237,11 +237,11 @@ class _Runs:
         whole = heap.take(noted.height) if noted and noted.height else None
         blocks: dict[int, int] = {}
         most = tensors = heap.held + buffers.held
-        values, beside = len(self.outputs), self._beside()
+        values, steady = len(self.outputs), self._steady_bytes()
 
         def total() -> int:
             """All bytes now: `values` were computed and not given back."""
-            own = heap.held + buffers.held + heap.own + beside + _TENSOR * values
+            own = heap.held + buffers.held + heap.own + steady + _TENSOR * values
             return own + planner.own if planner else own
 
         for step in self.steps:
@@ -273,7 +273,7 @@ class _Runs:
         else:
             self.heap.give(blocks.pop(event.block))
 
-    def _beside(self) -> int:
+    def _steady_bytes(self) -> int:
         """The session's own bytes in the next run, which stay the same while it goes."""
         pattern = _PATTERN + self.noted.places * _PLACE if self.noted else 0
         return self.frame + pattern + (_LATER if self.runs else 0) + _KEPT * len(self.outputs)
