@@ -24,7 +24,7 @@ SCHEMA = 5
 _OLDER = (2, 3, 4)
 #: Fields that were added to a type, and what they are in a document without them.
 _ADDED: dict[type, dict[str, object]] = {
-    nouns.Graph: {"fingerprint": "", "source": ""}, nouns.Placement: {"found_by": "", "own_height": None},
+    nouns.Graph: {"fingerprint": "", "source": "", "folded": 0}, nouns.Placement: {"found_by": "", "own_height": None},
     nouns.Problem: {"groups": [], "meetings": [], "contiguous": []}, Plan: {"banks": [], "streams": []},
     nouns.Requirement: {"session": None},
 }  # fmt: skip
