@@ -82,7 +82,7 @@ class GroupProblem {
         problem.right.push_back(first + static_cast<std::int64_t>(run));
       }
       problem_ = std::move(problem);
-      begun_.reset();
+      search_.reset();
       return 0;
     });
   }
@@ -94,8 +94,8 @@ class GroupProblem {
                                                                                 std::uint64_t seed) {
     const Problem problem = related().problem();
     const rigid::Packed found = unlocked([&] {
-      if (!begun_ || begun_->seed() != seed) begun_ = std::make_unique<rigid::Begun>(problem, seed);
-      return begun_->pack({tries, 0, seed, 0, &interrupted});
+      if (!search_ || search_->seed() != seed) search_ = std::make_unique<rigid::PackingSearch>(problem, seed);
+      return search_->pack({tries, 0, seed, 0, &interrupted});
     });
     if (found.offsets.size() < problem.count()) throw std::invalid_argument("no packing of these groups is possible");
     std::int64_t height = 0;
@@ -129,7 +129,7 @@ class GroupProblem {
   std::size_t others_;
   Array<std::int64_t> alignment_, steps_ = {};
   std::optional<rows::GroupProblem> problem_ = {};
-  std::unique_ptr<rigid::Begun> begun_ = {};  // by the last seed
+  std::unique_ptr<rigid::PackingSearch> search_ = {};  // by the last seed
 };
 
 }  // namespace

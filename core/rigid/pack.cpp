@@ -327,14 +327,15 @@ Array<std::int64_t> best_bases(Packer& packer, const Options& options, Array<std
 
 }  // namespace
 
-Begun::Begun(const Problem& problem, std::uint64_t seed) : units_(problem), packer_(units_), seed_(seed) {
+PackingSearch::PackingSearch(const Problem& problem, std::uint64_t seed)
+    : units_(problem), packer_(units_), seed_(seed) {
   if (!units_.possible) return;
   bound_ = std::max(load_bound(problem).bytes, extent_bound(units_));
   bases_ = packer_.bases();
   if (!units_.used.empty()) bases_ = first_bases(packer_, seed);
 }
 
-Packed Begun::pack(const Options& options) {
+Packed PackingSearch::pack(const Options& options) {
   Packed found;
   if (!units_.possible) return found;
   found.bound = bound_;

@@ -33,10 +33,12 @@ struct Options {
   Cancelled cancelled;
 };
 
-// What all searches of a problem begin with: the distances that are forbidden, first fit of the groups, and a bound.
-class Begun {
+// Searches of a problem, which all begin with the distances that are forbidden, first fit of the groups, and a bound.
+class PackingSearch {
  public:
-  Begun(const Problem& problem, std::uint64_t seed);
+  PackingSearch(const Problem& problem, std::uint64_t seed);
+  PackingSearch(const PackingSearch&) = delete;  // the packer looks at the units
+  PackingSearch& operator=(const PackingSearch&) = delete;
   std::uint64_t seed() const { return seed_; }
 
   // Complete search among few groups, orders for first fit that a local search improves, then complete search of all
@@ -53,7 +55,7 @@ class Begun {
 };
 
 inline Packed pack(const Problem& problem, const Options& options) {
-  return Begun(problem, options.seed).pack(options);
+  return PackingSearch(problem, options.seed).pack(options);
 }
 
 }  // namespace modelplan::rigid

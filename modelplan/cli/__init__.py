@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from modelplan.cli.command_table import COMMANDS, GROUPS, MODES, MODULES, RENAMED, SPOKEN
+from modelplan.primitives.copied_programs import allow_copied_programs
 from modelplan.primitives.errors import did_you_mean
 from modelplan.primitives.version import __version__
 
@@ -44,8 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = words and words[0] in MODULES
     if arguments is None and known:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that few commands use
-        from modelplan.primitives.copied_programs import allow_copied_programs
-
         allow_copied_programs()
     try:
         code = _closed_output() or _guarded(lambda: _run(words[0], words[1:]) if known else _top_level(words))

@@ -79,6 +79,7 @@ _PROCESSES, _TIMED = 3, 7
 #: A session optimises a model in seconds that grow with the square of its nodes: from so many on it optimises
 #: the model a single time at a level, and what comes of it is measured: a file with its weights, so below 2 GiB.
 _MANY_NODES, _MOST_WEIGHTS = 4_000, 3 << 29
+_LARGE = "a large model: what a session makes of it is measured, in a single order of its nodes"
 #: Plans with other outputs that are tried beside these.
 _MOST_UNEQUAL = 4
 #: Skips that are recomputed at most, and shares of their bytes up to which what they are made of is kept.
@@ -199,10 +200,6 @@ class _Climb:
         self.sessions: dict[tuple[object, ...], tuple[int, int]] = {}
         weights = sum(tensor.nbytes for tensor in graph.tensors if tensor.kind is Kind.CONSTANT)
         self.is_large = len(self.proto.graph.node) >= _MANY_NODES and weights < _MOST_WEIGHTS
-        if self.is_large:
-            self.ladder.remarks.append(
-                "a large model: what a session makes of it is measured, in a single order of its nodes"
-            )
         #: What sessions make of a large model, by level.
         self.optimized: dict[str, SessionGraph] = {}
         self.blocked: dict[str, str] = {}
@@ -337,8 +334,8 @@ class _Climb:
         seconds = self._left() if self.original else MOST_SECONDS
         key = path, settings.level, settings.threads, settings.order
         needed = self.sessions.get(key)
-        file, now = self._in_place_of(path, settings)
         try:
+            file, now = self._in_place_of(path, settings, seconds)
             measured = measure(file, self.shapes, now, feeds=self.feeds, seconds=seconds, needed=needed, **more)
         except SessionLateError:
             self._check()
@@ -347,11 +344,16 @@ class _Climb:
             self.sessions.setdefault(key, (measured.session, measured.loaded))
         return measured
 
-    def _in_place_of(self, path: str | Path, settings: SessionSettings) -> tuple[str | Path, SessionSettings]:
+    def _in_place_of(
+        self, path: str | Path, settings: SessionSettings, seconds: float
+    ) -> tuple[str | Path, SessionSettings]:
         """The file that is measured, and how: of a large model what a session makes of it at the level.
 
         That lies beside the model, so that its external data is found. Where ONNX Runtime does not write it, each
         session optimises the model itself.
+
+        Raises:
+            SessionLateError: it is not written in so many seconds.
         """
         level = settings.level
         if path != self.path or not self.is_large or level == "disable":
@@ -360,13 +362,17 @@ class _Climb:
         if level not in self.optimized:
             self.say(f"optimising {Path(path).name} at level {level}")
             try:
-                self.optimized[level] = write_optimized(path, level, file, weights_inside=True)
+                session = write_optimized(path, level, file, weights_inside=True, seconds=seconds)
             except ModelError as problem:
-                if self.original:  # what was measured until now is not compared with the model itself
+                # what was measured until now is not compared with the model itself
+                if self.original or isinstance(problem, SessionLateError):
                     raise
                 self.ladder.remarks.append(f"each session optimises the model itself: {problem}")
                 self.is_large = False
                 return path, settings
+            if not self.optimized:
+                self.ladder.remarks.append(_LARGE)
+            self.optimized[level] = session
         return file, replace(settings, level="disable")
 
     def _best_settings(self, base: OnnxRung) -> OnnxRung:

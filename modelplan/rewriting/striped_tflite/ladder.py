@@ -74,7 +74,7 @@ class BestPlan:
     def with_conversions(self, graph: Graph, order: Sequence[int]) -> Iterator[Stretches]:
         """The plan in an order of a graph that has conversions at its ends besides: without these, and with them.
 
-        None where it has other operators, or has them in another order.
+        Nothing where that has other operators besides, or has them in another order.
         """
         known = {(op.kind, self.graph.tensors[t].name) for op in self.graph.ops for t in op.outputs}
         conversions = {op: graph.ops[op] for op in outer_conversions(graph).operators}

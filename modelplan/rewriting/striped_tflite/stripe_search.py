@@ -65,7 +65,7 @@ _NEAREST, _FARTHER = 8, 16
 _STARTS = 3
 #: Plans that are remembered with what came out, for those that have the same program in other words.
 _ALIKE = 256
-#: A plan to start from that needs less than so many times what every plan needs is not far from where a sweep ends.
+#: Where a plan to start from needs less than so many times what every plan needs, a sweep ends soon and is done too.
 _CLOSE = 1.03
 #: Stripes are joined one by one up to so many.
 _FEW_CUTS = 12
@@ -167,13 +167,12 @@ class StripeSearch:
         self._least_score = self._score(self._arena(unsplit), self.least[0])
         #: Bytes of the objective that the model needs beside its maps.
         self._kept_unsplit = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
-        self.buffers, self.usual_buffers = 0, int(share * self.patience.buffers)
-        self.most_buffers = self.usual_buffers
+        self.buffers = 0
+        self.most_buffers = self.usual_buffers = int(share * self.patience.buffers)
         #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is; the
         #: buffers then.
         self.begun = self.gained = self.spent = 0
-        self.lowest = maxsize
-        self.interrupted = False
+        self.lowest, self.interrupted = maxsize, False
         #: Until when plans were tried, in words.
         self.ended = ""
 

@@ -263,13 +263,15 @@ class SessionGraph:
     blocked: dict[str, str]
 
 
-def write_optimized(model: str | Path, level: str, path: str | Path, *, weights_inside: bool = False) -> SessionGraph:
+def write_optimized(
+    model: str | Path, level: str, path: str | Path, *, weights_inside: bool = False, seconds: float = MOST_SECONDS
+) -> SessionGraph:
     """Writes what a session makes of the model at an optimization level to a file, its larger weights beside it.
 
     With `weights_inside` these are in the file: a session then keeps as many bytes for them as it does for the model's.
     """
     request = {"model": str(model), "level": level, "optimized": str(path), "inside": weights_inside}
-    answer = session_answer(request)
+    answer = session_answer(request, seconds)
     return SessionGraph(frozenset(answer["values"]), answer["blocked"])
 
 
