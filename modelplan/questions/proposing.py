@@ -21,8 +21,9 @@ from modelplan.runtimes.ort.feeding import feeds_of
 from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionExhaustedError, check_measurable, reach
 from modelplan.runtimes.ort.reaching import Aim, is_out_of_memory
 
-#: Seconds that a run may take, and bytes of a model that is run.
-_SECONDS, _MOST_BYTES = 10, 1 << 26
+#: Seconds that a run may take, processor seconds of small models and for each byte of larger ones, and bytes of a model
+#: that is run.
+_SECONDS, _LEAST_SECONDS, _SECONDS_OF_BYTE, _MOST_BYTES = 10, 0.5, 1 / (200 << 10), 1 << 26
 #: Bytes of addresses that a run may take: what grows beyond them in one run does so with other extents too.
 _MOST_MEMORY = 1 << 31
 #: Runs with other values, where the model does not run with drawn ones.
@@ -51,9 +52,11 @@ def with_proposal(problem: OpenModelError, path: str, given: Given, feeds: str =
         check_measurable()
     except RequestError:
         return str(problem)
+    processor = max(_LEAST_SECONDS, _SECONDS_OF_BYTE * Path(path).stat().st_size)
+    limits = MeasuringLimits(_SECONDS, _MOST_MEMORY, processor)
     for size in SIZES:
         try:
-            open_values, tried = _run(problem, path, given, feeds, size)
+            open_values, tried = _run(problem, path, given, feeds, size, limits)
         except SessionExhaustedError:
             break  # others take as much
         except ModelPlanError:
@@ -70,11 +73,11 @@ def fed_extents(problem: OpenModelError, path: str, given: Given, feeds: str) ->
         ModelError: the session does not run with these inputs.
     """
     check_measurable()
-    return _run(problem, path, given, feeds, SIZES[0])[1]
+    return _run(problem, path, given, feeds, SIZES[0], MeasuringLimits(_SECONDS, _MOST_MEMORY))[1]
 
 
 def _run(
-    problem: OpenModelError, path: str, given: Given, feeds_file: str, size: int
+    problem: OpenModelError, path: str, given: Given, feeds_file: str, size: int, limits: MeasuringLimits
 ) -> tuple[list[OpenValue], Shapes]:
     """What is open, and the extents of all of it in a run whose inputs have guessed ones.
 
@@ -88,7 +91,7 @@ def _run(
     feeds = feeds_of(parsed((), (), values).values, feeds_file)
     for _ in range(MOST_ROUNDS):
         inner: Mapping[str, Sequence[int]] = {value.name: () for value in open_values if not value.is_input}
-        answer = reach(path, inputs, Aim(inner, {}), MeasuringLimits(_SECONDS, _MOST_MEMORY), feeds, tries=_TRIES)
+        answer = reach(path, inputs, Aim(inner, {}), limits, feeds, tries=_TRIES)
         if answer["problem"] or answer["hidden"]:
             kind = SessionExhaustedError if is_out_of_memory(answer["problem"]) else ModelError
             raise kind(answer["problem"] or "a value stands in a body")

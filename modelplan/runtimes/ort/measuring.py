@@ -22,7 +22,7 @@ from modelplan.primitives.errors import ModelError, RequestError
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.version import installed_version
 from modelplan.runtimes.ort.feeding import Feeds
-from modelplan.runtimes.ort.reaching import MOST_RUNS, Aim, is_out_of_memory
+from modelplan.runtimes.ort.reaching import MOST_RUNS, OUT_OF_SECONDS, Aim, is_out_of_memory
 
 INSTALL = "pip install 'modelplan[verify]'"
 LEVELS = ("disable", "basic", "extended", "all")
@@ -57,10 +57,14 @@ class SessionRefusedError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class MeasuringLimits:
-    """The seconds by the clock and the bytes of addresses that a measurement may take."""
+    """The seconds by the clock and the bytes of addresses that a measurement may take, and its processor seconds.
+
+    0 bytes or processor seconds are no limit.
+    """
 
     seconds: float
     memory: int
+    processor: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,7 @@ def reach(
     """
     request = {
         "model": str(Path(model).resolve()), "shapes": plain_shapes(shapes), "aim": aim.plain(), "feeds": feeds,
-        "memory": limits.memory, "seconds": limits.seconds / 2, "tries": tries,
+        "memory": limits.memory, "seconds": limits.seconds / 2, "tries": tries, "processor": limits.processor,
     }  # fmt: skip
     answer: Mapping[str, Any] = session_answer(request, limits.seconds)
     return answer
@@ -318,7 +322,7 @@ def session_answer(request: Mapping[str, object], seconds: float = MOST_SECONDS)
 
 def refusal(problem: str) -> ModelError:
     """The error for a run that failed: of ONNX Runtime's own the model's, else of what surrounds it."""
-    if is_out_of_memory(problem):
+    if is_out_of_memory(problem) or problem == OUT_OF_SECONDS:
         return SessionExhaustedError(_not_run(problem))
     return (SessionRefusedError if problem.startswith(_OF_RUNTIME) else ModelError)(_not_run(problem))
 

@@ -30,6 +30,8 @@ _MOST_NODES = 1_000_000
 MOST_RUNS = 200
 #: Words of the errors that speak of this machine's memory.
 _OF_MEMORY = ("bad_alloc", "allocate", "bad allocation")
+#: What is said of a run that took the processor time it may take.
+OUT_OF_SECONDS = "it takes more processor time than it may"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import gc
 import os
 import pickle
 import resource
+import signal
 import time
 import traceback
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import numpy as np
 from modelplan.primitives.answering import answer_questions
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.runtimes.ort.feeding import EXTREMES, fed
-from modelplan.runtimes.ort.reaching import reached
+from modelplan.runtimes.ort.reaching import OUT_OF_SECONDS, reached
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -257,6 +258,8 @@ def _answered(request: Request) -> object:
     with os.fdopen(reading, "rb") as pipe:
         sent = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if status == -signal.SIGPROF:
+        raise _OtherProcessError(OUT_OF_SECONDS)
     if status or not sent:
         raise RuntimeError(f"the process ended with status {status}")
     reason, answer = pickle.loads(sent)  # noqa: S301 - from a copy of this process
@@ -271,6 +274,8 @@ def _answer_and_exit(request: Request, to: int) -> None:
     try:
         if request.get("memory"):
             resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
+        if request.get("processor"):
+            signal.setitimer(signal.ITIMER_PROF, request["processor"])  # its signal ends this process
         os.chdir(request["folder"])  # it may have changed since the server was started
         try:
             sent: tuple[str, object] = "", answer(request)

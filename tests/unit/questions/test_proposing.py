@@ -11,7 +11,8 @@ from modelplan.formats import load_model
 from modelplan.formats.onnx.onnx_open import OpenModelError
 from modelplan.primitives.errors import ModelError
 from modelplan.questions import proposing
-from modelplan.runtimes.ort.measuring import SessionExhaustedError, refusal
+from modelplan.runtimes.ort.measuring import MeasuringLimits, SessionExhaustedError, reach, refusal
+from modelplan.runtimes.ort.reaching import Aim
 
 pytest.importorskip("onnxruntime")
 
@@ -38,3 +39,13 @@ def test_a_run_that_takes_too_much_is_not_made_with_other_extents(
 def test_a_session_without_memory_is_no_refusal_of_the_model() -> None:
     assert isinstance(refusal("onnxruntime.capi.Fail: std::bad_alloc"), SessionExhaustedError)
     assert not isinstance(refusal("onnxruntime.capi.Fail: a node"), SessionExhaustedError)
+
+
+def test_a_run_ends_with_the_processor_time_it_may_take(tmp_path: Path) -> None:
+    path = tmp_path / "loops.onnx"
+    path.write_bytes(small_files.CASES["onnx_loops_in_loops"](30))
+    shapes = {"x": [4], "cond": [], "m": []}
+    with pytest.raises(SessionExhaustedError, match="more processor time"):
+        reach(path, shapes, Aim({"u": ()}, {}), MeasuringLimits(60, 1 << 31, 0.2))
+    path.write_bytes(small_files.CASES["onnx_loops_in_loops"](2))
+    assert reach(path, shapes, Aim({"u": ()}, {}), MeasuringLimits(60, 1 << 31, 5))["shapes"]
