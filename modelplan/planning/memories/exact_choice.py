@@ -56,6 +56,8 @@ def exact_choice(
     Raises:
         RequestError: SciPy is missing or too old.
     """
+    if not len(tables.cost):
+        return ExactChoice(np.zeros(0, dtype=np.int64), 0.0, optimal=True)
     optimize, matrix, lower, upper, allowed = _program(tables, cuts, 0 if taken is None else taken)
     scale = tables.scale
     cost = np.where(np.isfinite(tables.cost), tables.cost, 0.0).ravel() / scale

@@ -102,6 +102,8 @@ def priced_choice(tables: Tables) -> tuple[IntArray | None, float]:
 
     Cost: O(rounds * (buffers + steps) * regions), less than 10 seconds for 10,000 buffers.
     """
+    if not len(tables.cost):
+        return np.zeros(0, dtype=np.int64), 0.0
     best = _better(tables, _greedy_choice(tables, tables.cost), _greedy_choice(tables, tables.cost, by_size=True))
     large = (len(tables.cost) + tables.steps) * len(tables.room) > _MOST_COLUMNS
     linear = None if large or not highs.is_there() else exact_choice.linear_choice(tables)

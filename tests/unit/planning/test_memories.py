@@ -74,6 +74,14 @@ def test_exact_and_fast_choice_against_every_combination(seed: int) -> None:
     assert exact.bound <= least + 1e-12
 
 
+@pytest.mark.parametrize("method", ["auto", "exact", "fast"])
+def test_a_model_without_operators_needs_no_memory(method: Method) -> None:
+    regions = random_problem(Random(0), 6, 5, 2).regions
+    layout = chosen_layout(RegionProblem(Problem.of([]), regions, (), (), (), ()), Choosing(method))
+    assert not layout.stays
+    assert layout.ended == "optimal"
+
+
 @pytest.mark.parametrize("number", [7, 22])
 def test_the_fast_choice_of_60_buffers_is_within_2_percent(number: int) -> None:
     """Problems of `region_sweep.py --seed 7 --buffers 10 30 60 120` in which single moves end 3 and 12 % above."""
