@@ -148,6 +148,11 @@ class TfliteFile:
         """The table of subgraph `number`, one that there is."""
         return self.columns(self._subgraphs[number : number + 1])
 
+    def subgraph_places(self) -> list[int]:
+        """Where the table of each subgraph begins; a file may list one table several times."""
+        places: list[int] = self.flatbuffer.follow(self._subgraphs).tolist()
+        return places
+
     @cached_property
     def _subgraphs(self) -> IntArray:
         return self.slots(self.root, schema.MODEL_SUBGRAPHS)

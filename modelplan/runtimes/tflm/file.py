@@ -250,8 +250,11 @@ class _Reader:
 
     def subgraphs(self) -> tuple[FileSubgraph, ...]:
         kinds = [_kind(row) for row in self.file.codes()]
-        count = self.file.count(self.file.root, schema.MODEL_SUBGRAPHS)
-        return tuple(self._subgraph(self.file.subgraph(i), kinds, f"subgraph {i}") for i in range(count))
+        known, places = dict[int, FileSubgraph](), self.file.subgraph_places()
+        for number, place in enumerate(places):
+            if place not in known:
+                known[place] = self._subgraph(self.file.subgraph(number), kinds, f"subgraph {number}")
+        return tuple(known[place] for place in places)
 
     def _subgraph(self, table: TableColumns, kinds: list[tuple[str, bool]], where: str) -> FileSubgraph:
         file = self.file

@@ -12,6 +12,7 @@ import small_files
 from modelplan.formats import load_model
 from modelplan.formats.limits import FileLimits
 from modelplan.primitives.errors import ModelError
+from modelplan.runtimes.tflm.file import read_tflite
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,12 @@ def test_calls_of_a_real_size_stand_in_place(name: str, number: int, operators: 
     path = tmp_path / f"{name}.{name.split('_')[0]}"
     path.write_bytes(small_files.CASES[name](number))
     assert len(load_model(path).ops) == operators
+
+
+def test_a_subgraph_that_a_file_lists_again_is_read_once() -> None:
+    subgraphs = read_tflite(small_files.tflite_unused(600), "listed").subgraphs
+    assert len(subgraphs) == 600
+    assert all(subgraph is subgraphs[0] for subgraph in subgraphs)
 
 
 def test_what_a_file_may_hold_goes_by_its_size() -> None:
