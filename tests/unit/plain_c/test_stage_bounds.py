@@ -69,3 +69,11 @@ def test_windows_make_a_single_row_by_parts(seed: int, most: int, tmp_path: Path
     path.write_bytes(deep_cnn(seed))
     search = StageSearch(StagedGraph(CModel(load_model(str(path)), load_tflite(str(path))).rows))
     assert search.program(search.stages(8), search.least_load(8)).nbytes <= most
+
+
+def test_operators_alone_by_whole_rows_are_tried_where_parts_do_not_lie_together(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(branched_cnn(345))
+    search = StageSearch(StagedGraph(CModel(load_model(str(path)), load_tflite(str(path))).rows))
+    parted = search.program(search.stages(8), search.least_load(8))
+    assert (parted.nbytes, search.least_program(8).nbytes) == (1407, 1370)
