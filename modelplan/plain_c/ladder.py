@@ -312,7 +312,7 @@ def _worth_trying(
 def _row_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung:
     """The plan by rows."""
     bound = search.least_load(1)
-    program = search.program(search.stages(1), bound)
+    program = search.least_program(1)
     return _rung("rows", model, program, names, 1, bound, search.graph.rows, goal.budget)
 
 
@@ -320,8 +320,7 @@ def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, sea
     """The plans by parts of rows; more parts than usual where these need less."""
     for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
         report(f"rows in {parts} parts")
-        stages, bound = search.stages(parts), search.least_load(parts)
-        program = search.program(stages, bound)
+        program, bound = search.least_program(parts), search.least_load(parts)
         yield _rung("parts", model, program, names, parts, bound, search.graph.rows, goal.budget)
     for parts in _FINER:
         report(f"rows in {parts} parts")
@@ -341,7 +340,7 @@ def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearc
     if not (repeated := repeated_rows(search, *most)):
         return None
     again = StageSearch(StagedGraph(repeated.rows, goal.pushed, search.graph.check), goal.seed)
-    program, bound = again.program(again.stages(1)), again.least_load(1)
+    program, bound = again.least_program(1), again.least_load(1)
     rung = _rung("again", model, program, names, 1, bound, repeated.rows, goal.budget)
     return replace(rung, macs=repeated.macs, time=repeated.time)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from commands import run
 from promises import delivered, promises
-from random_cnns import Network
+from random_cnns import Network, branched_cnn, headed_cnn, moving_cnn
 from shares import sample
 
 from modelplan import FitRequest, Graph, RequestError, fit, load
@@ -54,6 +55,19 @@ def test_least_arenas(corpus: Path, tmp_path: Path, name: str, goal: int) -> Non
     assert run("fit", source, "--least", "--abi", "64", "--kernels", "reference", "-o", out).returncode == 0
     own, ours = run_tflm(source.read_bytes()), run_tflm(out.read_bytes(), arena=goal)
     assert ours.outputs == own.outputs
+
+
+@pytest.mark.parametrize(
+    ("draw", "number", "goal"),
+    [(headed_cnn, 323, 4_528), (moving_cnn, 82, 7_200), (branched_cnn, 273, 5_216)],
+    ids=["a slice less", "seven slices less", "the tail of another order"],
+)
+def test_least_arenas_of_drawn_networks(draw: Callable[[int], bytes], number: int, goal: int, tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(draw(number))
+    found = fit(FitRequest(path, kernels="cmsis-dsp")).chosen
+    assert found is not None
+    assert found.arena <= goal
 
 
 @cache

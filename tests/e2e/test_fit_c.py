@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_plans import faults
+from c_plans import fault_of, faults
 from commands import run
 from mobilenet_v2 import mobilenet_v2
-from shares import sample
+from random_cnns import deep_cnn
+from shares import few_first, sample
 from standalone_c import SANITIZERS
 from tflm_models import T, single
 
@@ -204,6 +205,12 @@ def test_plans_in_random_stages_are_right() -> None:
     wrong, refused = faults(range(12))
     assert not wrong
     assert refused < 6
+
+
+@pytest.mark.parametrize("number", few_first([212, 28, 84, 92, 340]))
+def test_a_single_row_is_right_by_parts(number: int, tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    assert not any(fault_of(deep_cnn(number), seed, tmp_path) for seed in range(4))
 
 
 CORPUS = {

@@ -382,7 +382,7 @@ class _RowReplay:
             by_columns = all(rule and rule.columns for rule in rules)
             if len(call.writes) != 1 or not by_columns:
                 raise self._broken("computes columns that are not computed by themselves")
-            if not 0 <= left < end <= self._map(call.writes[0].tensor).columns:
+            if not 0 <= left < end <= self._made(call, call.writes[0].tensor).columns:
                 raise self._broken(f"columns {left} to {end} are not in the result")
         self._check_tiles(call)
 

@@ -122,12 +122,12 @@ def _reads(
 def made_rows(op: Operation, operands: Sequence[Cell | None], cell: Cell, nbytes: int) -> MapRows:
     """The rows of a result that an operator makes at a time: those of its map, or all of a row of blocks as one.
 
-    Of windows along the height of a map that make one row, this is one too, however many columns it has.
+    Of windows along the height of a map that make one row, this is one too, whose columns others may read as rows.
     """
     shape, size = map_rows(cell, nbytes), _rows_at_a_time(op, operands, cell)
     x = operands[0] if op.kind in _WINDOWED else None
     if x is not None and row_axis(x.shape) == 1 and cell.shape[:2] == (1, 1) and row_axis(cell.shape) == 2:
-        return MapRows(1, 1, shape.rows * shape.row_bytes)
+        return MapRows(1, shape.rows, shape.row_bytes)
     if size < 2 or shape.rows <= size or row_axis(cell.shape) != 1 or shape.rows % size:
         return shape
     return MapRows(shape.rows // size, 1, shape.row_bytes * size)

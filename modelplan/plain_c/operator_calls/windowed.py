@@ -84,10 +84,10 @@ def windowed_operator(
     whole = (high.extent, high.before, high.results)
     kernel = CKernel(source, variant, parameters, whole=whole, repeats=batches)
     axes_of_rows = [row_axis(shape) for shape in (r.input(0).shape, r.output().shape)]
-    single = batches == high.results == 1 and axes_of_rows == [1, 2]  # a row whose columns do not stand apart
+    single = batches == high.results == 1 and axes_of_rows == [1, 2]  # a row whose columns readers take for rows
     results = r.row_results(1 if single else 0)
     by_rows = batches == 1 and (r.row_operand(0).rows, results[0].rows) == (high.extent, high.results)
-    operand = r.row_operand(0, high.window if by_rows else None, None if single else wide.window)
+    operand = r.row_operand(0, high.window if by_rows else None, wide.window)
     return COperator(r.index, r.op.kind, (operand,), results, (kernel,), by_rows=by_rows)
 
 

@@ -129,8 +129,10 @@ class RowGraph:
         return self._shapes[tensor]
 
     def made_shape(self, number: int, tensor: int) -> MapShape:
-        """The rows that an operator makes of a result."""
+        """The rows that an operator makes of a result; those that readers see are columns of a single one."""
         shape, rows = self.shape(tensor), self.operators[number].rows
+        if rows == 1 and shape.columns == 1:
+            return MapShape(1, shape.rows, shape.row_bytes)
         return MapShape(rows, 1, shape.nbytes // rows) if rows not in (0, shape.rows) else shape
 
     def members(self, number: int) -> tuple[int, ...]:
@@ -317,8 +319,8 @@ def _joined(rows: RowGraph, chain: TileChain, members: Sequence[tuple[int, Opera
         room.insert(0, min(high.reach, shape.rows) * columns * shape.column_bytes)
     tiles = room[1:]
     alive = max(a + b for a, b in zip([0, *tiles[:-1]], tiles, strict=True)), tiles[-1]
-    facts = members[0][1]
-    return OperatorRows(facts.operands, (MapWindow(high, wide),), by_rows=True, width=chain.width, tiles=alive)
+    operands, windows, rows_made = members[0][1].operands, (MapWindow(high, wide),), members[-1][1].rows
+    return OperatorRows(operands, windows, by_rows=True, width=chain.width, tiles=alive, rows=rows_made)
 
 
 def _through(inner: AxisWindow, outer: AxisWindow) -> AxisWindow:

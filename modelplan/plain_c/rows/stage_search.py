@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from itertools import accumulate
-from operator import itemgetter
 
 from modelplan.model.c_program import CProgram, StageChoice
 from modelplan.plain_c.rows.placing_rows import PlacedStages, lower_one
@@ -81,16 +80,33 @@ class StageSearch:
             return forward
         return min(forward, self.graph.load(replace(choice, backward=True), min(forward, most)))
 
+    def least_program(self, parts: int) -> CProgram:
+        """The least program of the stages that `stages` gives.
+
+        Where they do not lie together in what the largest of them needs by itself, operators alone by whole rows may.
+        """
+        floor, ((_, stages), *others) = self.least_load(parts), self._stages(parts)
+        least = self.program(stages, floor)
+        for need, stages in others:
+            if need < least.nbytes:
+                least = min(least, self.program(stages, floor), key=lambda program: program.nbytes)
+        return least
+
     def stages(self, parts: int) -> tuple[StageChoice, ...]:
         """The stages of which each needs the least by itself; operators alone by whole rows unless parts save bytes."""
+        return self._stages(parts)[0][1]
+
+    def _stages(self, parts: int) -> list[tuple[int, tuple[StageChoice, ...]]]:
+        """What the largest stage needs by itself, and these stages; where parts save, those by whole rows behind."""
         least = self.least_load(parts)
         reachable = self._reachable(parts, least)
         whole = self._least(parts, self._height, least, alone=1, enough=reachable)
         if whole[0] > reachable:  # by another search for the same packing, which found less
             whole = self._least(parts, self._height, least, alone=1)
         if whole[0] <= least:
-            return whole[1]
-        return min(whole, self._least(parts, self._height, least, enough=whole[0]), key=itemgetter(0))[1]
+            return [whole]
+        cut = self._least(parts, self._height, least, enough=whole[0])
+        return [cut, whole] if cut[0] < whole[0] else [whole]
 
     def _reachable(self, parts: int, least: int) -> int:
         """What some stages need, operators alone by whole rows: little, and found by packing few of them.

@@ -201,8 +201,10 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
         alone = value.readers == (last,) and value.tensors == (tensor,) and tensor not in rows.graph.outputs
         if small is None or not small.tiled or not alone or window is None or window.rows.reach == 1:
             continue
+        if rows.made_shape(number, tensor) != rows.shape(tensor):
+            continue
         if number in rows.order[first:end] and number not in rows.chains:
-            columns = rows.shape(rows.graph.ops[last].writes[0]).columns
+            columns = rows.made_shape(last, rows.graph.ops[last].writes[0]).columns
             widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32, 64, 128)}
             narrow = sorted(widths) if last not in rows.expanded else _NARROW
             chains += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
@@ -212,7 +214,7 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
 def tile_extents(rows: RowGraph, chain: TileChain, position: int) -> tuple[list[int], list[int]]:
     """How many rows the tiles of a chain's result have, one below the other, and how many columns side by side."""
     members = tuple((number, rows.operators[number]) for number in chain.operators)
-    shape = rows.shape(rows.graph.ops[chain.operators[-1]].writes[0])
+    shape = rows.made_shape(chain.operators[-1], rows.graph.ops[chain.operators[-1]].writes[0])
     downs = [tiles_of(rows, members, Tile(row, row + 1, 0, 1))[position + 1] for row in range(shape.rows)]
     parts = (Tile(0, 1, at, min(at + chain.width, shape.columns)) for at in range(0, shape.columns, chain.width))
     across = [tiles_of(rows, members, part)[position + 1] for part in parts]
@@ -229,7 +231,7 @@ class ChainCost:
         """Multiply-accumulates that a chain adds, and time in the same unit."""
         macs = time = 0
         for i, number in enumerate(chain.operators):
-            shape = self.rows.shape(self.rows.graph.ops[number].writes[0])
+            shape = self.rows.made_shape(number, self.rows.graph.ops[number].writes[0])
             high, wide = (sum(extents) for extents in tile_extents(self.rows, chain, i))
             again = high * wide - shape.rows * shape.columns
             macs += again * self._macs(number)

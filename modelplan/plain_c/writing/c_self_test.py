@@ -99,17 +99,17 @@ def pixel_hashes(content: bytes, pixel: int, times: npt.NDArray[np.uint64] | Non
     return int((hashes * (1 if times is None else times)).sum(dtype=np.uint64) & np.uint64(0xFFFFFFFF))
 
 
-def _times(program: CProgram, model: FileModel) -> dict[int, npt.NDArray[np.uint64]]:
+def _times(
+    program: CProgram, model: FileModel, operators: Mapping[int, COperator]
+) -> dict[int, npt.NDArray[np.uint64]]:
     """How often each pixel is computed of maps that are computed by parts of rows, or again."""
     times: dict[int, npt.NDArray[np.uint64]] = {}
     again = {n for repeat in (program.choices.repeats if program.choices else ()) for n in repeat.operators}
     for step in (step for stage in program.stages for step in stage.steps):
         if isinstance(step, KernelCall) and (step.columns or step.operator in again):
-            write = step.writes[0]
-            shape = model.subgraphs[0].tensors[write.tensor].shape
-            counts = times.setdefault(
-                write.tensor, np.zeros((rows_of(shape), prod(shape[:-1]) // rows_of(shape)), np.uint64)
-            )
+            write, rows = step.writes[0], operators[step.operator].results[0].rows
+            pixels = prod(model.subgraphs[0].tensors[write.tensor].shape[:-1])
+            counts = times.setdefault(write.tensor, np.zeros((rows, pixels // rows), np.uint64))
             counts[write.first : write.first + write.rows, slice(*step.columns or (None,))] += np.uint64(1)
     return times
 
@@ -128,7 +128,7 @@ def expected_c_runs(
     called = sorted({s.operator for s in steps if operators[s.operator].kernels and not operators[s.operator].view})
     tensors = [r.tensor for index in called for r in operators[index].results if main.tensors[r.tensor].nbytes]
     feeds = [generated_inputs(model, seed, run) for run in range(runs)]
-    expected_runs, times = [], {t: counts.ravel() for t, counts in _times(program, model).items()}
+    expected_runs, times = [], {t: counts.ravel() for t, counts in _times(program, model, operators).items()}
     for outputs, contents in tflm_contents(without_plan(model.data), feeds, tensors):
         hashes = {}
         for t, content in zip(tensors, contents, strict=True):

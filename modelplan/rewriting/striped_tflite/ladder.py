@@ -44,7 +44,7 @@ from modelplan.rewriting.stripes.group_packing import GroupPacking
 from modelplan.rewriting.stripes.ladder import chosen_rung, climb_rungs, never_interrupt
 from modelplan.rewriting.stripes.ordering import hoisted, late_reads
 from modelplan.rewriting.stripes.stretches import StripedStretch
-from modelplan.runtimes.tflm import TFLM
+from modelplan.runtimes.tflm import TFLM, planner
 from modelplan.runtimes.tflm.arena import refusals
 from modelplan.runtimes.tflm.file import DECODE, FileModel, read_tflite
 from modelplan.runtimes.tflm.kernels import ALL, is_group
@@ -428,7 +428,8 @@ class _Climb:
         plans = [self._packed(*variant, overlaps) for variant in (*((whole, order) for order in orders), *joins)]
         tried: Sequence[int] = range(len(plans))
         if not is_group(self.goal.kernels):  # of several libraries the lowest plan may raise one
-            tried = [min(tried, key=lambda at: plans[at][1].height)]
+            heads = [planner.padded(packing.height) for _, packing in plans]
+            tried = [at for at in tried if heads[at] == min(heads)]  # of which the order of operators sets the tail
         written = {at: self._written(name, *plans[at], overlaps) for at in tried}
         best = min(written, key=lambda at: self.model.preference(written[at]))
         self.joins = best >= len(orders)

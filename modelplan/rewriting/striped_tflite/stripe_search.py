@@ -219,10 +219,32 @@ class StripeSearch:
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
         self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT), *self._one_stretch(), *self._one_loop()))))
-        if self.lowest <= self.goal.effort.hopeful * self.unstriped:
+        if hopeful := self.lowest <= self.goal.effort.hopeful * self.unstriped:
             self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(blocks)
+        if hopeful and (self.goal.budget is None or self.lowest > self.goal.budget):
+            self._build(self._uneven())
+
+    def _uneven(self) -> list[Stretches]:
+        """Plans that seem to need less than the lowest, with a stretch in two stripes of which one is a single row.
+
+        The other one may then read all of a map, which no slice is made of. They stand alone or in the lowest plan.
+        """
+        lowest = self.best()
+        plans = [*self._one_stretch(), *((*lowest[:i], s, *lowest[i + 1 :]) for i, s in enumerate(lowest))]
+        uneven = dict[Stretches, tuple[bool, int]]()
+        for i, stretches in ((i, plan) for plan in plans for i in range(len(plan))):
+            stretch = stretches[i]
+            if isinstance(stretch, ChannelBlocks | RollingStripes):
+                continue
+            height = stretch.cuts[-1]
+            for row in {1, height - 1} if height > 2 else ():
+                other = as_strategy(stretch, KeptHalo, cuts=(0, row, height))
+                plan = *stretches[:i], other, *stretches[i + 1 :]
+                uneven[plan] = self._outlook(plan)
+        better = [plan for plan in uneven if uneven[plan] < (False, self.lowest) and plan not in self.plans]
+        return sorted(better, key=uneven.__getitem__)[:_FARTHER]
 
     def _build(self, plans: Sequence[Stretches]) -> None:
         """Builds plans, some at a time, but those that are far from the best, until one is near the bound."""

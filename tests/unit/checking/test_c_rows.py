@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from c_operators import DRAWS, Drawn, Single, batch, drawn_single
 from c_plans import random_stages
+from random_cnns import deep_cnn
 from shares import few_first, share
 from standalone_c import apart, c_operators
 from tflm_models import Op, S, T, build
@@ -164,6 +165,24 @@ def test_a_tile_that_is_not_computed_is_caught() -> None:
 def test_rows_that_are_handed_over_are_followed(parts: int) -> None:
     verdict = rows_verdict(*planned("ds_cnn_kws.tflite", 3, parts, pushed=True))
     assert verdict.outcome == "ok", verdict.details
+
+
+def test_faults_of_the_columns_of_a_single_row_are_caught(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(deep_cnn(212))
+    file = load_tflite(str(path))
+    graph = StagedGraph(CModel(load_model(str(path)), file).rows)
+    source, program = read_source(file), placed_program(graph, [StageChoice(0, 2, 3, False)], 300)
+
+    def shifted(step: Step) -> Step | None:
+        if not isinstance(step, KernelCall) or step.operator != 1 or not step.columns:
+            return None
+        return replace(step, columns=(step.columns[0] + 1, step.columns[1] + 1))
+
+    assert rows_verdict(source, program).outcome == "ok"
+    faulty = list(changed(program, shifted))
+    assert len(faulty) == 3
+    assert all(rows_verdict(source, other).outcome == "broken" for other in faulty)
 
 
 @pytest.mark.slow

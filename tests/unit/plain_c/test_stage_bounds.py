@@ -61,3 +61,19 @@ def test_rows_are_parted_only_in_stages_that_need_it(name: str) -> None:
     parted = [stage for stage in program.choices.stages if stage.parts > 1]
     assert 0 < len(parted) < sum(stage.parts > 1 for stage in stages)
     assert all(search.graph.load(replace(stage, parts=1), FAR) > program.nbytes for stage in parted)
+
+
+@pytest.mark.parametrize(("seed", "most"), [(28, 531), (84, 358), (92, 318), (212, 222), (340, 234)])
+def test_windows_make_a_single_row_by_parts(seed: int, most: int, tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(deep_cnn(seed))
+    search = StageSearch(StagedGraph(CModel(load_model(str(path)), load_tflite(str(path))).rows))
+    assert search.program(search.stages(8), search.least_load(8)).nbytes <= most
+
+
+def test_operators_alone_by_whole_rows_are_tried_where_parts_do_not_lie_together(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(branched_cnn(345))
+    search = StageSearch(StagedGraph(CModel(load_model(str(path)), load_tflite(str(path))).rows))
+    parted = search.program(search.stages(8), search.least_load(8))
+    assert (parted.nbytes, search.least_program(8).nbytes) == (1407, 1370)
