@@ -30,11 +30,12 @@ from modelplan.formats import load_model
 from modelplan.primitives.errors import ModelPlanError
 from modelplan.questions.model_fitting import FitRequest, fit
 from modelplan.rewriting.striped_tflite import placing
-from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget, SearchEffort
+from modelplan.rewriting.striped_tflite.rungs import Goal, ModelOnTarget
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.turning import with_fewer_transposes
 from modelplan.rewriting.striped_tflite.writing import write_striped
 from modelplan.rewriting.stripes.group_packing import pack
+from modelplan.rewriting.stripes.search_effort import SearchEffort, TfliteEffort
 from modelplan.runtimes.tflm import planner
 from modelplan.runtimes.tflm.file import read_tflite
 from modelplan.runtimes.tflm.metadata import write_plan
@@ -200,7 +201,7 @@ def test_names_and_a_plan_in_the_file_do_not_change_what_fit_finds(tmp_path: Pat
 
     def found(content: bytes) -> tuple[int, int]:
         path.write_bytes(content)
-        effort = SearchEffort(priced=100, glance=40, look=80, answer=200)
+        effort = SearchEffort(tflite=TfliteEffort(priced=100, glance=40, look=80, answer=200))
         request = FitRequest(path, kernels="reference", objective=objective, effort=effort)
         chosen = fit(request).chosen
         assert chosen is not None

@@ -69,11 +69,6 @@ _MOST_PLANS, _MOST_OPERATORS = 100, 2_500
 #: A search of fewer plans starts from the lowest one of the file without the conversions at its ends. `fit` tries many
 #: times as many plans of such a model; of a smaller one it might miss that plan.
 _FEW_PLANS = 50
-#: What each of them takes at most, as `SearchEffort` counts it.
-_EFFORT = {"priced": 1_400, "look": 400, "answer": 1_500, "steps": 2_000}
-#: Plans of stripes are improved unless they need more than so many times what the file needs without them.
-_HOPEFUL = 1.1
-
 #: The largest model for which files are tried where no time is stated: its operators, the bytes of all its values, each
 #: of which is followed, and pairs of values that are alive together.
 _TRIED_OPERATORS, _TRIED_BYTES, _TRIED_PAIRS = 1_500, 2**27, 400_000
@@ -407,7 +402,8 @@ def _is_large(graph: Graph) -> bool:
 def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> Ladder:
     """The ladder of a file after so many plans of stripes; the same on each machine, and nothing is proved."""
     from modelplan.rewriting.striped_tflite import ladder  # here, so that `analyze` starts without it
-    from modelplan.rewriting.striped_tflite.rungs import Goal, SearchEffort
+    from modelplan.rewriting.striped_tflite.rungs import Goal
+    from modelplan.rewriting.stripes.search_effort import SearchEffort, TfliteEffort
 
     graph = source.graph
     if [t.shape for t in graph.tensors] != [t.shape for t in read_tflite(source.content, "").subgraphs[0].tensors]:
@@ -422,7 +418,7 @@ def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> 
             raise KeyboardInterrupt
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
-    effort = SearchEffort(**_EFFORT, hopeful=_HOPEFUL)
+    effort = SearchEffort(tflite=TfliteEffort(priced=1_400, look=400, answer=1_500, steps=2_000, hopeful=1.1))
     goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=effort)
     return ladder.climb(replace(source, graph=graph), goal, check=check, proved=False, like=other)
 

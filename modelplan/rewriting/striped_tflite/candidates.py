@@ -32,7 +32,9 @@ from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
 from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
+from modelplan.rewriting.stripes.loop_rows import MOST_TILES
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.search_effort import TfliteEffort
 from modelplan.rewriting.stripes.stretches import (
     AnyLayers,
     BlockLayers,
@@ -49,25 +51,6 @@ from modelplan.rewriting.stripes.stretches import (
     as_strategy,
     even_cuts,
 )
-
-#: Numbers of stripes that are tried, beside one for each row of maps of few rows.
-_STRIPES = (2, 3, 4, 6, 8, 12, 16, 24)
-#: The most operators of a stretch, rows of which each is a stripe, and operators of all stripes.
-_LONGEST, _MOST_ROWS, _MOST_STEPS = 24, 32, 300
-#: The most operators in a loop: each makes more rows again. In models of few operators loops are left to the
-#: improvement of plans, which ends lower when it starts from unrolled stripes; larger ones do not get that far.
-_MOST_LOOPED, _FEW_OPS = 24, 48
-#: Rows of a loop's stripe, those of its tiles, into how many parts tiles cut a stripe, and the most tiles of a loop.
-_LOOPED_ROWS, _TILED_ROWS, _PARTS, _MOST_TILES = (1, 2, 3, 4, 6, 8), (1, 2, 4, 8), (2, 4, 8), 256
-#: Rows of the stripe of a loop that carries rows.
-_CARRIED_ROWS = (1, 2, 4)
-#: Numbers of channels of which blocks are multiples, where they can be.
-_UNITS = (16, 8, 4, 2)
-#: Tiles are tried where so many rows of a map inside are more than the maps at a stretch's ends.
-_MUCH = 20
-#: Targets of live bytes that are swept. Of more operators the sweep goes on below the lowest peak: shares of it from
-#: which a stretch is one of the highest, and down to which the targets go.
-_TARGETS, _MANY_OPS, _HIGH, _FURTHER = 48, 100, 0.9, 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +76,10 @@ class Space:
     not split.
     """
 
-    def __init__(self, graph: Graph, order: tuple[int, ...], overlaps: KernelOverlaps, prices: Prices) -> None:
-        self.graph, self.order, self.overlaps, self.prices = graph, order, overlaps, prices
+    def __init__(
+        self, graph: Graph, order: tuple[int, ...], overlaps: KernelOverlaps, prices: Prices, effort: TfliteEffort
+    ) -> None:
+        self.graph, self.order, self.overlaps, self.prices, self.effort = graph, order, overlaps, prices, effort
         self.plain = striped_program(graph, order, ())
         position = {op: step for step, op in enumerate(order)}
         self.joined = joined_parts(graph)
@@ -193,18 +178,18 @@ class Space:
         )
 
 
-def promising_ranges(space: Space, ceiling: int, floor: int, most: int) -> list[tuple[int, int]]:
+def promising_ranges(space: Space, ceiling: int, floor: int) -> list[tuple[int, int]]:
     """Runs of operators, first and last, of which some stripes may stay below `ceiling`, as many as can be priced.
 
     Each holds at least one operator that needs more than `floor` by itself. For each such operator the runs between
-    small maps come first, all operators in turn, and after `most` stretches the rest is left out.
+    small maps come first, all operators in turn, until enough stretches are priced.
     """
     ranges: list[tuple[int, int]] = []
     priced = 0
     for base, _ in _in_turn(space, list(_ranges(space, ceiling, floor)), floor):
-        if priced > most:
+        if priced > space.effort.priced:
             break
-        priced += sum(not isinstance(form, CarryingLoop) for form in _forms(base))
+        priced += sum(not isinstance(form, CarryingLoop) for form in _forms(space, base))
         ranges.append((base.stretch.first, base.stretch.last))
     return ranges
 
@@ -213,7 +198,8 @@ def striped_candidates(space: Space, first: int, last: int, ceiling: int) -> lis
     """Operators [first, last] in stripes that stay below `ceiling`, the dearer of two ways left out."""
     candidates: list[Candidate] = []
     for base, across in _of_range(space, first, last, ceiling):
-        below_ceiling = [c for form in _forms(base) if (c := _priced(space, base, form, across)) and c.peak < ceiling]
+        prices = (_priced(space, base, form, across) for form in _forms(space, base))
+        below_ceiling = [c for c in prices if c and c.peak < ceiling]
         for carries in (False, True):  # the windows of loops that carry rows leave gaps, so their price says less
             candidates += _undominated(c for c in below_ceiling if carries_rows(c) == carries)
     return candidates
@@ -239,7 +225,7 @@ def channel_candidates(space: Space, ceiling: int, floor: int, barred: Container
     candidates, graph = list[Candidate](), space.graph
     whole = {op for op in space.order if isinstance(channel_operands(graph, graph.ops[op]), str)}
     for first in range(len(space.order)):
-        for last in range(first, min(first + _LONGEST, len(space.order))):
+        for last in range(first, min(first + space.effort.longest, len(space.order))):
             op = space.order[last]
             if op in barred or op in whole:
                 break
@@ -254,7 +240,9 @@ def blocks_of(space: Space, first: int, last: int) -> Iterator[ChannelBlocks]:
     """Operators [first, last] in blocks of channels, in several numbers of them; borders are even where they can be."""
     shape = space.graph.tensors[space.graph.ops[space.order[last]].outputs[0]].shape
     for blocks in range(2, MOST_JOINED + 1):
-        unit = next((n for n in _UNITS if not shape[-1] % n and shape[-1] // n >= blocks), 1)
+        unit = space.effort.channels
+        while shape[-1] % unit or (shape[-1] // unit < blocks and unit > 1):
+            unit //= 2
         cuts = tuple(unit * at for at in even_cuts(shape[-1] // unit, blocks))
         if shape[-1] >= 2 * blocks:
             yield ChannelBlocks(first, last, len(shape) - 1, cuts)
@@ -327,7 +315,7 @@ def _in_turn(space: Space, ranges: list[tuple[AnyLayers, int]], floor: int) -> l
 def _ranges(space: Space, ceiling: int, floor: int) -> Iterator[tuple[AnyLayers, int]]:
     """Runs of operators that can be split, with the bytes that live across them."""
     for first in range(len(space.order)):
-        for last in range(first, min(first + _LONGEST, len(space.order))):
+        for last in range(first, min(first + space.effort.longest, len(space.order))):
             if isinstance(space.layers[space.order[last]], str):
                 break
             if last > first and max(space.peaks[first : last + 1]) > floor:
@@ -347,67 +335,67 @@ def _ends(base: AnyLayers) -> tuple[int, int]:
     return sum(tensors[t].nbytes for t in base.exits), sum(tensors[t].nbytes for t in read)
 
 
-def _forms(base: AnyLayers) -> Iterator[CarryingLoop | LoopedStripes | UnrolledStripes]:
+def _forms(space: Space, base: AnyLayers) -> Iterator[CarryingLoop | LoopedStripes | UnrolledStripes]:
     """The strategies that are priced for a stretch."""
-    stretch, height = base.stretch, base.stretch.cuts[-1]
+    effort, stretch, height = space.effort, base.stretch, base.stretch.cuts[-1]
     bordered = [op for op in base.ops if base.layers[op].bordered and base.layers[op].paddable]
     dense = frozenset(op for op in bordered if base.graph.ops[op].kind == "CONV_2D")
     pads = list(dict.fromkeys((frozenset[int](), dense, frozenset(bordered))))
     deep = sum(base.layers[op].reach > 1 for op in base.ops)
-    if len(base.graph.ops) > _FEW_OPS and 1 < len(base.ops) <= _MOST_LOOPED:
-        yield from loops_of(stretch, height, _width_for_tiles(base))
+    if len(base.graph.ops) > effort.few_ops and len(base.ops) > 1:
+        yield from loops_of(effort, stretch, height, _width_for_tiles(effort, base))
     if deep > 0 and len(base.ops) > 1:
-        yield from carrying_loops_of(stretch, height)
-    yield from _rolling_forms(base, stretch, frozenset(bordered))
-    for stripes in (*(n for n in _STRIPES if n < height), *([height] if height <= _MOST_ROWS else [])):
-        if stripes < 2 or stripes * len(base.ops) > _MOST_STEPS:
+        yield from carrying_loops_of(effort, stretch, height)
+    yield from _rolling_forms(effort, base, frozenset(bordered))
+    for stripes in (*(n for n in effort.stripes if n < height), *([height] if height <= effort.single_rows else [])):
+        if stripes < 2 or stripes * len(base.ops) > effort.stripe_steps:
             continue
         for pad in pads:
             cuts = even_cuts(height, stripes)
             yield as_strategy(stretch, KeptHalo, cuts=cuts, pad=pad)
-            if deep <= 3 and stripes <= 12 and len(base.ops) > 1:
+            if deep <= effort.recomputed_windows and stripes <= effort.recomputed_stripes and len(base.ops) > 1:
                 yield as_strategy(stretch, RecomputedHalo, cuts=cuts, pad=pad)
 
 
-def loops_of(stretch: StripedStretch, height: int, width: int) -> Iterator[LoopedStripes]:
+def loops_of(effort: TfliteEffort, stretch: StripedStretch, height: int, width: int) -> Iterator[LoopedStripes]:
     """A stretch as a loop over stripes of some rows, and, where `width` is not 0, over parts of them.
 
     Wrong rows at the borders of windows are passed on or cut off; in tiles passing on would make too many of them.
     """
-    for rows in (n for n in _LOOPED_ROWS if 2 * n <= height):
+    for rows in (n for n in effort.looped_rows if 2 * n <= height):
         cuts = (*range(0, height, rows), height)
         loop = LoopedStripes(stretch.first, stretch.last, stretch.axis, cuts)
         yield replace(loop, trim_late=True)
         yield loop
-        for parts in _PARTS if width and rows in _TILED_ROWS else ():
-            if -(-height // rows) * parts <= _MOST_TILES and width >= 2 * parts:
+        for parts in effort.tiles if width and rows in effort.tiled_rows else ():
+            if -(-height // rows) * parts <= MOST_TILES and width >= 2 * parts:
                 yield replace(loop, columns=-(-width // parts))
 
 
-def carrying_loops_of(stretch: StripedStretch, height: int) -> Iterator[CarryingLoop]:
+def carrying_loops_of(effort: TfliteEffort, stretch: StripedStretch, height: int) -> Iterator[CarryingLoop]:
     """A stretch as a loop that carries rows, over stripes of some rows."""
-    for rows in _CARRIED_ROWS:
+    for rows in effort.carried_rows:
         if not height % rows and height >= 2 * rows:
             yield as_strategy(stretch, CarryingLoop, cuts=tuple(range(0, height + 1, rows)))
 
 
-def _width_for_tiles(base: AnyLayers) -> int:
+def _width_for_tiles(effort: TfliteEffort, base: AnyLayers) -> int:
     """The width of a stretch's result where some rows of its widest map are much beside those at its ends, else 0."""
     tensors, axis = base.graph.tensors, base.stretch.axis
     rows = max(base.row_bytes(t) for t in base.inner)
     shape = tensors[base.output(base.ops[-1])].shape
-    return shape[3 - axis] if axis == 1 and len(shape) == 4 and _MUCH * rows > min(_ends(base)) else 0
+    return shape[3 - axis] if axis == 1 and len(shape) == 4 and effort.tiled_from * rows > min(_ends(base)) else 0
 
 
-def _rolling_forms(base: AnyLayers, stretch: StripedStretch, pad: frozenset[int]) -> Iterator[RollingStripes]:
+def _rolling_forms(effort: TfliteEffort, base: AnyLayers, pad: frozenset[int]) -> Iterator[RollingStripes]:
     """The stretch at the pace of its first operator, a row or some at a time."""
     first, last = base.layers[base.ops[0]].rows_out, base.layers[base.ops[-1]].rows_out
     computed = sum(base.layers[op].rows_out for op in base.ops)
     if len(base.ops) < 3 or last >= first:
         return
-    for rows in (1, 2, 4):
-        if first // rows >= 4 and computed // rows <= _MOST_STEPS:
-            yield as_strategy(stretch, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
+    for rows in effort.carried_rows:
+        if first // rows >= 4 and computed // rows <= effort.stripe_steps:
+            yield as_strategy(base.stretch, RollingStripes, cuts=even_cuts(first, -(-first // rows)), pad=pad)
 
 
 def _undominated(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -437,8 +425,9 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
     for which the stretches at the lowest peak count as free. In smaller models the improvement of plans gets that far.
     """
     levels = sorted({c.peak for c in candidates} | set(space.peaks))
-    if len(levels) > _TARGETS * 4:
-        levels = sorted({*levels[:: len(levels) // (_TARGETS * 4) + 1], *space.peaks, *levels[:32]})
+    effort = space.effort
+    if len(levels) > effort.targets:
+        levels = sorted({*levels[:: len(levels) // effort.targets + 1], *space.peaks, *levels[: effort.targets // 6]})
     ordered = sorted(candidates, key=lambda c: c.stretch.last)
     kept: dict[tuple[StripedStretch, ...], Choice] = {}
     whole = sum(space.prices.time(space.graph, op) for op in range(len(space.graph.ops)))
@@ -448,7 +437,7 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
         table = np.array(rows, dtype=np.int64).reshape(-1, 4)
         sweep = _core.StretchSweep(np.array(space.peaks, dtype=np.int64), table, [c.time for c in ordered])
         for target in targets:
-            for price in (0.0, 1e4, 1e5, 1e6, 1e8):
+            for price in effort.time_prices:
                 places = sweep.cheapest(target, price / max(1, whole))
                 if places is None:
                     break
@@ -459,9 +448,10 @@ def plans(space: Space, candidates: Sequence[Candidate], most_macs: float, most_
                     break
 
     keep_cheapest(levels, ordered)
-    if kept and len(space.order) > _MANY_OPS:
+    if kept and len(space.order) > effort.many_ops:
         lowest = min(kept.values(), key=lambda choice: choice.cost.peak)
-        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > _HIGH * lowest.cost.peak}
+        peak = lowest.cost.peak
+        high = {c.stretch for c in candidates if c.stretch in lowest.stretches and c.peak > effort.high * peak}
         free = [replace(c, peak=0) if c.stretch in high else c for c in ordered]
-        keep_cheapest([target for target in levels if _FURTHER * lowest.cost.peak <= target < lowest.cost.peak], free)
+        keep_cheapest([target for target in levels if effort.further * peak <= target < peak], free)
     return sorted(kept.values(), key=lambda choice: choice.cost.peak)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
 from functools import cache, cached_property, partial
-from math import inf
 
 from modelplan import runtimes
 from modelplan.answers.file_changes import HelpedLibrary
@@ -63,32 +62,13 @@ _PACKINGS = 6
 UNPLANNED = frozenset({"as is", "interface"})
 
 
-@dataclass(frozen=True, slots=True)
-class SearchEffort:
-    """How much a search for stripes does, in counts, so that every machine finds the same.
-
-    `priced` stretches in stripes are priced; the packer tries `glance` orders at a first look at a plan, `look` for a
-    promising one, `answer` for one that is written, fewer where there are many buffers; plans of more
-    than `steps` executed steps are left out. Plans are improved unless the lowest needs more than `hopeful` times what
-    the file needs without stripes.
-    """
-
-    priced: int = 1800
-    glance: int = 260
-    look: int = 1500
-    answer: int = 6_000
-    steps: int = 1_000_000
-    hopeful: float = inf
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal(RewriteGoal):
     """What is asked for of a .tflite file on TFLM; `budget` is in bytes of the objective, "arena" or "head".
 
     `max_time` is a share of the time that an invocation is expected to take, `max_ops` and `max_flash` cap the
     operators of the file and its bytes. `tflm` is the day of the TFLM that will run the file, None for the newest.
-    `interface` is the type of inputs and outputs, "int8" or "uint8", that the program converts from and to. `effort` is
-    what the search for stripes does at most.
+    `interface` is the type of inputs and outputs, "int8" or "uint8", that the program converts from and to.
     """
 
     objective: str = "arena"
@@ -101,7 +81,6 @@ class Goal(RewriteGoal):
     tflm: date | None = None
     max_time: float = 0.15
     interface: str = "as-is"
-    effort: SearchEffort = SearchEffort()
 
 
 @dataclass(frozen=True)
@@ -247,7 +226,7 @@ class ModelOnTarget:
 
     def packed(self, program: TfliteProgram, overlaps: placing.KernelOverlaps) -> GroupPacking:
         """A program packed at length."""
-        return pack(self.problem_of(program, overlaps), self.goal.effort.answer, seed=self.goal.seed)
+        return pack(self.problem_of(program, overlaps), self.goal.effort.tflite.answer, seed=self.goal.seed)
 
     def packed_rung(
         self,
@@ -263,7 +242,7 @@ class ModelOnTarget:
         TFLM places working buffers by itself. Where they end above the packing, or one of several libraries needs more
         than before, other packings are tried. Of all rungs the verifier proves the one that is chosen.
         """
-        effort, seed = self.goal.effort, self.goal.seed
+        effort, seed = self.goal.effort.tflite, self.goal.seed
         problem = cache(partial(self.problem_of, program, overlaps))
         packing = packing or self.packed(program, overlaps)
         rung = self._written(name, program, macs, packing)

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import chain, pairwise, product
 from sys import maxsize
 
@@ -37,65 +37,7 @@ from modelplan.rewriting.stripes.stretches import (
 )
 from modelplan.runtimes.tflm import planner
 
-#: Plans of the sweep that are built and packed, answers that are packed at length, those beside them that would be
-#: lowest in as many bytes as are alive at once, plans of one stretch.
-_BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
-#: Plans that are packed at length where each of those raises one of several libraries.
-_FOR_ALL = 16
-#: Plans of the sweep with blocks of channels that are built.
-_BUILT_IN_BLOCKS = 10
-#: First plans that are tried against the same score.
-_TOGETHER = 8
-#: Ranges of operators that are tried as a loop before plans are improved.
-_MOST_LOOPS = 10
-#: A glance's height is taken for this share of it: what a longer search of the packing may reach.
-_NEAR = 0.98
-#: Plans of a score so many times the best are left out before they are packed at length.
-_FAR = 1.15
-#: Plans within this share of what every plan needs end the search.
-_DONE = 0.005
-#: Improvements that are tried: fewer for models of many operators, whose plans take longer to build.
-_IMPROVED, _IMPROVED_TIMES_OPS = 1200, 30000
-#: Where kernels copy maps into scratch a search goes on behind its most buffers while it gains this share within half
-#: as many, up to twice as many.
-_GAIN = 0.01
-#: Neighbours of the lowest plan of which neighbours are looked at too, and how many of those are tried.
-_NEAREST, _FARTHER = 8, 16
-#: Kinds of plans that improvement starts from in turn.
-_STARTS = 3
-#: Plans that are remembered with what came out, for those that have the same program in other words.
-_ALIKE = 256
-#: Where a plan to start from needs less than so many times what every plan needs, a sweep ends soon and is done too.
-_CLOSE = 1.03
-#: Stripes are joined one by one up to so many.
-_FEW_CUTS = 12
-#: Packing problems of more buffers get fewer tries.
-_LARGE = 1000
-#: A smaller problem counts as one of so many buffers: the program is made and checked first.
-_LEAST_BUFFERS = 100
-
-
 Stretches = tuple[StripedStretch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """What plans are improved with at most, and what is left out.
-
-    `buffers` are those of all packing problems: time goes by them. A search that gains nothing ends behind
-    `without_gain` plans, and as many again as it took to the last gain, with `idle` buffers: plans of small models take
-    no time. Neighbours that seem to break a cap, or to need `hopeless` times what the plan needs, are not tried.
-    """
-
-    buffers: int
-    without_gain: int
-    idle: int
-    hopeless: float
-
-
-#: Prices tell arenas well. The head alone hangs on how stripes lie in each other, which only packing shows: with the
-#: patience of arenas, heads of four of ten models were 1 to 8 % higher.
-_PATIENCE = {"arena": Patience(40_000, 40, 8_000, 1.1), "head": Patience(200_000, 300, 8_000, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +88,18 @@ class StripeSearch:
     ) -> None:
         self.start, self.unstriped = start, unstriped
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
-        self.goal, self.patience = model.goal, _PATIENCE[model.goal.objective]
+        self.goal, self.effort = model.goal, model.goal.effort.tflite
+        self.patience = self.effort.head if model.goal.objective == "head" else self.effort.arena
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.plain = striped_program(whole.graph, order, ())
         prices = replace(_prices(model.bits, whole.graph), scratch=cache(self._copied_scratch))
-        self.space = Space(whole.graph, order, self.overlaps, prices)
+        self.space = Space(whole.graph, order, self.overlaps, prices, self.effort)
         newer = newer_operators(model.data)
         self.barred = {op: newer[at] for op, at in enumerate(whole.file_ops) if at in newer}
         self.space.layers |= self.barred
         self.candidates: list[Candidate] = []
         self._parts = PlanParts(whole, order, model)
-        self._tried = lru_cache(_ALIKE)(self._first_look)  # stripes of several forms may have the same program
+        self._tried = cache(self._first_look)  # stripes of several forms may have the same program
         self._prices: dict[StripedStretch, Candidate | None] = {}
         self._outlook = cache(self._expectation)
         self.plans: dict[Stretches, PackedPlan | None] = {}
@@ -168,7 +111,7 @@ class StripeSearch:
         #: Bytes of the objective that the model needs beside its maps.
         self._kept_unsplit = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
         self.buffers = 0
-        self.most_buffers = self.usual_buffers = int(share * self.patience.buffers)
+        self.most_buffers = int(share * self.patience.buffers)
         #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is; the
         #: buffers then.
         self.begun = self.gained = self.spent = 0
@@ -202,14 +145,15 @@ class StripeSearch:
 
     def _search(self) -> None:
         self._build(self.start)
-        if not any(self.plans.values()) or (self.lowest <= _CLOSE * self._least_score and not self._is_near_bound()):
+        is_close = self.lowest <= self.effort.close * self._least_score
+        if not any(self.plans.values()) or (is_close and not self._is_near_bound()):
             self._sweep()
 
     def _sweep(self) -> None:
         """Builds the most promising plans and improves the best."""
         ceiling = max(self.space.peaks)
         floor = max(ceiling // 3, self.least[0])
-        for first, last in candidates.promising_ranges(self.space, ceiling, floor, self.goal.effort.priced):
+        for first, last in candidates.promising_ranges(self.space, ceiling, floor):
             self.candidates += candidates.striped_candidates(self.space, first, last, ceiling)
         self._prices |= {c.stretch: c for c in self.candidates}
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
@@ -218,8 +162,8 @@ class StripeSearch:
         if len(others) < len(self.candidates):
             choices += candidates.plans(self.space, self.candidates, *most)
         self.model.report(f"{len(self.candidates)} candidates, {len(choices)} plans")
-        self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT), *self._one_stretch(), *self._one_loop()))))
-        if hopeful := self.lowest <= self.goal.effort.hopeful * self.unstriped:
+        self._build(list(dict.fromkeys((*self._lowest_of(choices), *self._one_stretch(), *self._one_loop()))))
+        if hopeful := self.lowest <= self.effort.hopeful * self.unstriped:
             self._improve()
         if blocks := candidates.channel_candidates(self.space, ceiling, floor, self.barred):
             self._improve_by_blocks(blocks)
@@ -244,17 +188,17 @@ class StripeSearch:
                 plan = *stretches[:i], other, *stretches[i + 1 :]
                 uneven[plan] = self._outlook(plan)
         better = [plan for plan in uneven if uneven[plan] < (False, self.lowest) and plan not in self.plans]
-        return sorted(better, key=uneven.__getitem__)[:_FARTHER]
+        return sorted(better, key=uneven.__getitem__)[: 2 * self.effort.together]
 
     def _build(self, plans: Sequence[Stretches]) -> None:
         """Builds plans, some at a time, but those that are far from the best, until one is near the bound."""
-        for at in range(0, len(plans), _TOGETHER):
+        for at in range(0, len(plans), self.effort.together):
             if self._is_near_bound():
                 return
-            some, below = plans[at : at + _TOGETHER], None
+            some, below = plans[at : at + self.effort.together], None
             best = min(filter(None, self.plans.values()), key=lambda plan: plan.score, default=None)
             if best and self.goal.budget is None:  # no improvement brings one below it that is far from it
-                some, below = self._likely(some, best, _FAR), int(_FAR * best.score)
+                some, below = self._likely(some, best, self.effort.far), int(self.effort.far * best.score)
             for _ in self._try_plans(some, below):
                 pass
 
@@ -263,9 +207,9 @@ class StripeSearch:
         self.candidates += blocks
         most = self.goal.max_macs * self.model.macs, self.goal.max_time * self.model.time
         choices = candidates.plans(self.space, self.candidates, *most)
-        alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
-        self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT_IN_BLOCKS), *alone))))
-        best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
+        alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[: self.effort.built]]
+        self._build(list(dict.fromkeys((*self._lowest_of(choices), *alone))))
+        best = (stretch for plan in self._ranked()[: self.effort.together] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + self.patience.buffers // 2
             self._improve()
@@ -282,11 +226,11 @@ class StripeSearch:
             key = c.stretch.first, c.stretch.last
             if c.macs <= macs and c.time <= time and (key not in best or self._promise(c) < self._promise(best[key])):
                 best[key] = c
-        return [(c.stretch,) for c in sorted(best.values(), key=self._promise)[:_SINGLE]]
+        return [(c.stretch,) for c in sorted(best.values(), key=self._promise)[: self.effort.built]]
 
     def _one_loop(self) -> list[Stretches]:
         """The best ranges of operators as one loop each: few operators, so that they meet caps on operators."""
-        ranges = self._one_stretch()[:_MOST_LOOPS]
+        ranges = self._one_stretch()[: self.effort.together]
         return [(loop,) for (stretch,) in ranges for loop in self._loops(stretch)]
 
     def _promise(self, candidate: Candidate) -> int:
@@ -299,7 +243,7 @@ class StripeSearch:
         """A plan packed at length, and its score."""
         plan = self._parts.plan(stretches)
         problem = as_problem(plan.program.problem(planner.ALIGNMENT))
-        packing = pack(problem, self._tries(self.goal.effort.answer, len(problem)), seed=self.goal.seed)
+        packing = pack(problem, self._tries(self.effort.answer, len(problem)), seed=self.goal.seed)
         return self._score(self._arena(plan), packing.height), packing
 
     def _packed_rungs(self, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
@@ -323,9 +267,10 @@ class StripeSearch:
         """The plans that are packed at length: the best ones, and those that a better packing would bring lowest."""
         ranked = self._ranked()
         if self.interrupted or self.goal.budget is not None:
-            return ranked[: 1 if self.interrupted else _ANSWERS]
+            return ranked[: 1 if self.interrupted else self.effort.answers]
         hopeful = sorted(ranked, key=lambda plan: plan.score - plan.packing.height + plan.packing.load)
-        return list({plan.stretches: plan for plan in (*ranked[:_ANSWERS], *hopeful[:_HOPEFUL])}.values())
+        answers = (*ranked[: self.effort.answers], *hopeful[: self.effort.hopes])
+        return list({plan.stretches: plan for plan in answers}.values())
 
     def _elsewhere(self, tried: Sequence[PackedPlan]) -> list[PackedPlan]:
         """The best plan of each set of operators in stripes that none of those has: one may raise no library."""
@@ -338,7 +283,7 @@ class StripeSearch:
             best.setdefault(operators(plan), plan)
         for plan in tried:
             best.pop(operators(plan), None)
-        return list(best.values())[:_FOR_ALL]
+        return list(best.values())[: self.effort.elsewhere]
 
     def _ranked(self) -> list[PackedPlan]:
         """Plans within the caps; for a budget the cheapest that seem to fit come first, else the lowest."""
@@ -354,15 +299,16 @@ class StripeSearch:
         """Whether a plan meets the caps, and the target's TFLM has its operators and can run them where they lie."""
         cap, goal = self.goal.max_ops, self.goal
         work = plan.macs - self.model.macs <= goal.max_macs * self.model.macs and plan.slower <= 1 + goal.max_time
-        work = work and plan.program.ticks <= goal.effort.steps
+        work = work and plan.program.ticks <= self.effort.steps
         return work and plan.legal and (cap is None or plan.steps <= cap)
 
     def _expected(self, cost: Cost) -> int:
         return cost.peak if self.goal.objective == "head" else cost.peak + cost.tail
 
-    def _lowest_of(self, choices: Iterable[Choice], count: int) -> list[Stretches]:
-        """So many plans of a sweep, those from which the least is expected."""
-        return [choice.stretches for choice in sorted(choices, key=lambda choice: self._expected(choice.cost))[:count]]
+    def _lowest_of(self, choices: Iterable[Choice]) -> list[Stretches]:
+        """The plans of a sweep that are built, those from which the least is expected."""
+        ranked = sorted(choices, key=lambda choice: self._expected(choice.cost))
+        return [choice.stretches for choice in ranked[: self.effort.built]]
 
     def _try_plans(self, plans: Sequence[Stretches], below: int | None) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
@@ -372,7 +318,7 @@ class StripeSearch:
             self.plans[stretches] = trial.plan
             if trial.plan and trial.plan.score < self.lowest:
                 self.lowest, self.gained, self.spent = trial.plan.score, len(self.plans), self.buffers
-            self.buffers += max(trial.buffers, _LEAST_BUFFERS) if trial.buffers else 0
+            self.buffers += max(trial.buffers, self.effort.least_buffers) if trial.buffers else 0
             yield trial.plan
 
     def _program(self, stretches: Stretches) -> TfliteProgram:
@@ -402,17 +348,15 @@ class StripeSearch:
         problem = plan.program.problem(planner.ALIGNMENT, beats)
         if not beats(problem.load):
             return Trial(None, len(problem))
-        effort, seed = self.goal.effort, self.goal.seed
-        packing = glance(problem, self._tries(effort.glance, len(problem)), seed)
-        if beats(int(_NEAR * packing.height)) and packing.height > packing.load:
-            packing = _lowest(packing, glance(problem, self._tries(effort.look, len(problem)), seed))
+        packing = glance(problem, self._tries(self.effort.glance, len(problem)), self.goal.seed)
+        if beats(int(self.effort.near * packing.height)) and packing.height > packing.load:
+            packing = _lowest(packing, glance(problem, self._tries(self.effort.look, len(problem)), self.goal.seed))
         point = Point(arena(packing.height), packing.height, plan.macs - self.model.macs, plan.steps, plan.slower)
         return Trial(PackedPlan((), packing, self._score(arena, packing.height), point), len(problem))
 
-    @staticmethod
-    def _tries(tries: int, buffers: int) -> int:
+    def _tries(self, tries: int, buffers: int) -> int:
         """So many tries of a packing, of a large problem fewer, down to a third."""
-        return max(tries // 3, min(tries, tries * _LARGE // max(1, buffers)))
+        return max(tries // 3, min(tries, tries * self.effort.large // max(1, buffers)))
 
     def _score(self, arena: Callable[[int], int], height: int) -> int:
         """The bytes of the objective that a program of this arena is expected to need with a packing of a height."""
@@ -433,24 +377,16 @@ class StripeSearch:
         self.spent = self.buffers
         tried: set[Stretches] = set()
         starts = 0
-        left = min(_IMPROVED, _IMPROVED_TIMES_OPS // len(self.order))
-        lowest = best = None
-        while left > 0 and not self._is_over():
-            ranked = self._ranked()
+        best = None
+        while not self._is_over():
             if best is None:
-                best, starts = self._next_start(ranked, tried, starts % _STARTS), starts + 1
+                best, starts = self._next_start(self._ranked(), tried, starts % self.effort.starts), starts + 1
             if best is None or (enough := self._good_enough()):
                 self.ended = enough if best else "no other plan lay near those"
                 return
-            if self._copies_large_maps() and (lowest is None or ranked[0].score <= (1 - _GAIN) * lowest):
-                lowest = ranked[0].score
-                usual = self.usual_buffers
-                self.most_buffers = min(max(usual, self.buffers + usual // 2), 2 * usual)
             tried.add(best.stretches)
-            before = len(self.plans)
-            best = self._improve_one(best, left)
-            left -= max(len(self.plans) - before, 1)
-        self.ended = self._is_over() or "all tries were used"
+            best = self._improve_one(best)
+        self.ended = self._is_over()
 
     def _next_start(self, ranked: Sequence[PackedPlan], tried: set[Stretches], turn: int) -> PackedPlan | None:
         """The best plan that was not tried; in turn 1 one whose stretches cover what the fewest tried plans do.
@@ -467,17 +403,12 @@ class StripeSearch:
             return min(new, key=lambda plan: (plan.point.arena, plan.point.head), default=None)
         return min(new, key=lambda plan: (plan.point.head, plan.point.arena), default=None)
 
-    def _copies_large_maps(self) -> bool:
-        """Whether an operator, at an eighth of the highest peak or above it, copies its operand into scratch."""
-        steps = zip(self.space.peaks, self.space.live, strict=True)
-        return any(peak > live for peak, live in steps if 8 * live > max(self.space.live))
-
     def _good_enough(self) -> str:
         """That in words, where a plan meets the budget, or none can be found that is much lower than the lowest."""
         if self.goal.budget is not None:
             lowest = min(plan.score for plan in self.plans.values() if plan)
             return "one seemed to fit" if lowest <= self.goal.budget else ""
-        return f"one was within {_DONE:.1%} of the bound" if self._is_near_bound() else ""
+        return f"one was within {self.effort.done:.1%} of the bound" if self._is_near_bound() else ""
 
     def _is_near_bound(self) -> bool:
         """Whether no plan seems to need much less than the lowest: each adds operators to those of the model.
@@ -485,9 +416,9 @@ class StripeSearch:
         What TFLM keeps for them is estimated, up to half too high.
         """
         added = min((c.tail for c in self.candidates), default=0) // 2 if self.goal.objective == "arena" else 0
-        return self.goal.budget is None and self.lowest <= (1 + _DONE) * (self._least_score + added)
+        return self.goal.budget is None and self.lowest <= (1 + self.effort.done) * (self._least_score + added)
 
-    def _improve_one(self, best: PackedPlan, most: int) -> PackedPlan | None:
+    def _improve_one(self, best: PackedPlan) -> PackedPlan | None:
         """The first better plan of the neighbours; None where none is better.
 
         Loops that carry rows are unrolled first; then the most promising ones and any come in turn.
@@ -500,8 +431,8 @@ class StripeSearch:
         in_turn = chain(self._unrolled_loops(best.stretches), *zip(promising, options, strict=True))
         options = list(dict.fromkeys(in_turn))
         if best.score == self.lowest:
-            options += self._two_steps_away(best, sorted(likely, key=self._outlook)[:_NEAREST])
-        for plan in self._try_plans(options[:most], best.score):
+            options += self._two_steps_away(best, sorted(likely, key=self._outlook)[: self.effort.together])
+        for plan in self._try_plans(options, best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 return plan
@@ -513,12 +444,12 @@ class StripeSearch:
         """The most promising neighbours of neighbours that seem to need less than a plan."""
         far = {other: self._outlook(other) for stretches in near for other in self._neighbours(stretches)}
         better = [other for other, outlook in far.items() if outlook < (False, best.score) and other not in self.plans]
-        return sorted(better, key=far.__getitem__)[:_FARTHER]
+        return sorted(better, key=far.__getitem__)[: 2 * self.effort.together]
 
     def _is_over(self) -> str:
         """That in words, where improvement has used up its buffers, or has gained nothing for long."""
         since = len(self.plans) - self.gained
-        enough = self.buffers - self.spent > self.patience.idle
+        enough = self.buffers - self.spent > self.effort.idle_buffers
         if enough and since > self.patience.without_gain + self.gained - self.begun:
             return f"{since:,} tries in a row gained nothing"
         return "the limit in work was reached" if self.buffers >= self.most_buffers else ""
@@ -556,7 +487,7 @@ class StripeSearch:
         for stretch in self._singles():
             if all(r.last < stretch.first or stretch.last < r.first for r in stretches):
                 yield tuple(sorted((*stretches, stretch), key=lambda r: r.first))
-        for extra in self.random.sample(self.candidates, min(40, len(self.candidates))):
+        for extra in self.random.sample(self.candidates, min(self.effort.drawn, len(self.candidates))):
             new = extra.stretch
             if all(r.last < new.first or new.last < r.first for r in stretches):
                 yield tuple(sorted((*stretches, new), key=lambda r: r.first))
@@ -569,7 +500,7 @@ class StripeSearch:
                 continue
             axis = self.space.axis_of(op)
             height = self.whole.graph.tensors[y[0]].shape[axis]
-            for stripes in (3, 5, 8, 12):
+            for stripes in self.effort.single_stripes:
                 if stripes <= height:
                     yield RecomputedHalo(step, step, axis, even_cuts(height, stripes), backward=True)
 
@@ -643,8 +574,8 @@ class StripeSearch:
         shape = self.whole.graph.tensors[self.whole.graph.ops[self.order[stretch.last]].outputs[0]].shape
         width = shape[2] if isinstance(stretch, LoopedStripes | CarryingLoop) and stretch.axis == 1 else 0
         height = stretch.cuts[-1]
-        yield from candidates.loops_of(stretch, height, width)
-        yield from candidates.carrying_loops_of(stretch, height)
+        yield from candidates.loops_of(self.effort, stretch, height, width)
+        yield from candidates.carrying_loops_of(self.effort, stretch, height)
 
     def best(self) -> Stretches:
         """The stretches of the plan that is lowest at a first look; none where no plan could be."""
@@ -683,13 +614,13 @@ def _lowest(*packings: GroupPacking) -> GroupPacking:
 
 
 def _shift_cuts(cuts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The same stripes with one cut moved by a row, and where there are few, with one cut less."""
+    """The same stripes with one cut moved by a row, or with one cut less."""
     for i in range(1, len(cuts) - 1):
         for shift in (-1, 1):
             moved = (*cuts[:i], cuts[i] + shift, *cuts[i + 1 :])
             if cuts[i - 1] < moved[i] < cuts[i + 1]:
                 yield moved
-    for i in range(1, len(cuts) - 1) if 3 < len(cuts) <= _FEW_CUTS else ():
+    for i in range(1, len(cuts) - 1) if len(cuts) > 3 else ():
         yield (*cuts[:i], *cuts[i + 1 :])
 
 

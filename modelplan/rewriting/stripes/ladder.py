@@ -7,18 +7,21 @@ from typing import Any, Protocol, TypeVar
 
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.primitives.reporting import Report
+from modelplan.rewriting.stripes.search_effort import SearchEffort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteGoal:
     """What is asked for: a `budget` in bytes, None for the least, and what it may cost.
 
-    `max_macs` is a share of the model's multiply-accumulates that may be added; `without` names rungs to skip.
+    `max_macs` is a share of the model's multiply-accumulates that may be added; `without` names rungs to skip. `effort`
+    is what searches do at most.
     """
 
     budget: int | None = None
     max_macs: float = 0.0
     without: frozenset[str] = frozenset()
+    effort: SearchEffort = SearchEffort()
 
 
 class _Rung(Protocol):
