@@ -70,6 +70,12 @@ def test_least_arenas_of_drawn_networks(draw: Callable[[int], bytes], number: in
     assert found.arena <= goal
 
 
+def test_operators_are_turned_for_the_least_head(models: Path) -> None:
+    found = fit(FitRequest(models / "ds_cnn_kws.tflite", objective="head", kernels="cmsis-dsp")).chosen
+    assert found is not None
+    assert found.head <= 8_640  # three pointwise convolutions from the last row to the first
+
+
 @cache
 def chosen(source: Path, budget: int) -> Rung:
     """The rung that meets a budget for the whole arena on 64 bits."""
