@@ -134,7 +134,7 @@ class StripeSearch:
 
     `share` is that of the work of improving plans that this search may do beside those of other orders. Where one of
     the plans of `start` can be, they stand in place of the search. `unstriped` are the bytes of the objective that the
-    file needs without stripes.
+    file needs without stripes. `least`: it looks for the least, whatever the budget.
     """
 
     def __init__(
@@ -145,10 +145,13 @@ class StripeSearch:
         share: float = 1.0,
         start: Sequence[Stretches] = (),
         unstriped: int = maxsize,
+        *,
+        least: bool = False,
     ) -> None:
         self.start, self.unstriped = start, unstriped
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
-        self.goal, self.patience = model.goal, _PATIENCE[model.goal.objective]
+        self.goal = replace(model.goal, budget=None) if least else model.goal
+        self.patience = _PATIENCE[model.goal.objective]
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.plain = striped_program(whole.graph, order, ())
         prices = replace(_prices(model.bits, whole.graph), scratch=cache(self._copied_scratch))
