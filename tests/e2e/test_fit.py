@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from commands import run
 from promises import delivered, promises
-from random_cnns import Network, branched_cnn, headed_cnn, moving_cnn
+from random_cnns import Network, branched_cnn, deep_cnn, headed_cnn, moving_cnn
 from shares import sample
 
 from modelplan import FitRequest, Graph, RequestError, fit, load
@@ -68,6 +68,22 @@ def test_least_arenas_of_drawn_networks(draw: Callable[[int], bytes], number: in
     found = fit(FitRequest(path, kernels="cmsis-dsp")).chosen
     assert found is not None
     assert found.arena <= goal
+
+
+@pytest.mark.parametrize(("draw", "number", "kernels"), [(deep_cnn, 92, "esp-nn"), (headed_cnn, 99, "reference")])
+def test_a_budget_of_the_least_is_met(draw: Callable[[int], bytes], number: int, kernels: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(draw(number))
+    least = fit(FitRequest(path, kernels=kernels))
+    assert fit(FitRequest(path, kernels=kernels, budget=least.least)).chosen is not None
+    below = fit(FitRequest(path, kernels=kernels, budget=least.least - 1))
+    assert (below.chosen, below.least) == (None, least.least)  # the least is said also where it does not fit
+
+
+def test_operators_are_turned_for_the_least_head(models: Path) -> None:
+    found = fit(FitRequest(models / "ds_cnn_kws.tflite", objective="head", kernels="cmsis-dsp")).chosen
+    assert found is not None
+    assert found.head <= 8_640  # three pointwise convolutions from the last row to the first
 
 
 @cache

@@ -261,6 +261,7 @@ class _Climb:
         self.like, self.best = like, list[BestPlan]()
         self.model, self.goal, self.graph, self.ops = model, model.goal, model.graph, ops
         self.subject, self.joins = model, True
+        self.interrupted = False
         self.rungs: list[Rung] = []
         self.points: list[Point] = []
         self.ended: list[str] = []
@@ -275,8 +276,7 @@ class _Climb:
         except KeyboardInterrupt:
             self.remarks.append("interrupted: the best so far")
         allowed = tuple(rung for rung in self.rungs if self.model.allowed(rung))
-        least, reason = min(self.bounds, default=(0, ""))
-        tail = min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
+        (least, reason), tail = min(self.bounds, default=(0, "")), self._least_tail
         built = [*self.built_bounds, *(rung.head for rung in allowed)] if self.built_bounds else [0]
         return Ladder(
             rungs=tuple(self.rungs),
@@ -295,6 +295,11 @@ class _Climb:
             allowed=allowed,
             best=tuple(self.best),
         )
+
+    @property
+    def _least_tail(self) -> int:
+        """The bytes that every plan of stripes needs beside its bound, where there is one."""
+        return min(rung.tail for rung in self.rungs) if self.bounds and self.goal.objective == "arena" else 0
 
     def _lowest(self) -> LowestLibrary | None:
         """The lowest arena with one of several libraries, where that is below what all of them need."""
@@ -453,6 +458,19 @@ class _Climb:
         return joined if placing.is_aligned(program, self.model.runtime) else whole
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
+        rungs, budget = self._searched(variants), self.goal.budget
+        fitting = list(filter(self.model.fits, rungs))
+        least = min(self.bounds, default=(0, ""))[0] + self._least_tail
+        if rungs and not fitting and budget is not None and least <= budget and not self.interrupted:
+            rungs += self._searched(variants, least=True)  # which may lie below what was tried for the budget
+            fitting = list(filter(self.model.fits, rungs))
+        if rungs:
+            allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
+            cheapest = budget is not None and fitting
+            yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.rank)
+
+    def _searched(self, variants: Sequence[_Variant], *, least: bool = False) -> list[Rung]:
+        """The answers of the search for stripes in each order; with `least`, whatever the budget."""
         rungs = list[Rung]()
         unstriped = min(map(self.model.measure, self.rungs))
         ordered_models = [(model, whole, order) for model, whole, orders in variants for order in orders]
@@ -461,7 +479,7 @@ class _Climb:
             start = [plan for best in self.like for plan in best.with_conversions(joined.graph, order)]
             if rungs and self.like and not start:
                 continue
-            search = StripeSearch(model, joined, order, 1 / len(ordered_models), start, unstriped)
+            search = StripeSearch(model, joined, order, 1 / len(ordered_models), start, unstriped, least=least)
             rungs += search.answers()
             self.best.append(BestPlan(joined.graph, order, search.best()))
             self.points += search.points()
@@ -470,13 +488,10 @@ class _Climb:
             self.built_bounds += search.loads()
             self.remarks += [r for r in search.reasons() if r not in self.remarks]
             if search.interrupted:
+                self.interrupted = True
                 self.remarks.append("interrupted: the best so far")
                 break
-        if rungs:
-            fitting = [rung for rung in rungs if self.model.fits(rung)]
-            cheapest = self.goal.budget is not None and fitting
-            allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
-            yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.rank)
+        return rungs
 
 
 def same_scale(data: bytes) -> Callable[[int, int], bool]:

@@ -74,7 +74,7 @@ class StripeSearch:
 
     `share` is that of the work of improving plans that this search may do beside those of other orders. Where one of
     the plans of `start` can be, they stand in place of the search. `unstriped` are the bytes of the objective that the
-    file needs without stripes.
+    file needs without stripes. `least`: it looks for the least, whatever the budget.
     """
 
     def __init__(
@@ -85,10 +85,12 @@ class StripeSearch:
         share: float = 1.0,
         start: Sequence[Stretches] = (),
         unstriped: int = maxsize,
+        *,
+        least: bool = False,
     ) -> None:
         self.start, self.unstriped = start, unstriped
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
-        self.goal, self.effort = model.goal, model.goal.effort.tflite
+        self.goal, self.effort = replace(model.goal, budget=None) if least else model.goal, model.goal.effort.tflite
         self.patience = self.effort.head if model.goal.objective == "head" else self.effort.arena
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.plain = striped_program(whole.graph, order, ())
@@ -169,6 +171,26 @@ class StripeSearch:
             self._improve_by_blocks(blocks)
         if hopeful and (self.goal.budget is None or self.lowest > self.goal.budget):
             self._build(self._uneven())
+            if self.goal.objective == "head":
+                self._turn()
+
+    def _turn(self) -> None:
+        """Turns one operator more, so that it is computed from its last row to the first, as long as that gains.
+
+        Where kernels write from the front each output lies a few rows below its operand, the next one below that. From
+        the last row to the first, few at a time, it lies above.
+        """
+        lowest = maxsize
+        while self.lowest < lowest and not self._good_enough():
+            lowest, plans = self.lowest, list[Stretches]()
+            for rows in self.effort.turned_rows:
+                turned = {r.first: r for r in self._alone(rows)}
+                best = [turned.get(r.first, r) if _is_turned(r) else r for r in self.best()]
+                for new in turned.values():
+                    others = [r for r in best if r.last < new.first or new.last < r.first]
+                    plans.append(tuple(sorted((*others, new), key=lambda r: r.first)))
+            for _ in self._try_plans(plans, lowest):
+                pass
 
     def _uneven(self) -> list[Stretches]:
         """Plans that seem to need less than the lowest, with a stretch in two stripes of which one is a single row.
@@ -484,7 +506,7 @@ class StripeSearch:
                 changed = [*stretches[:i], *([other] if other else []), *stretches[i + 1 :]]
                 if all(a.last < b.first for a, b in pairwise(changed)):
                     yield tuple(changed)
-        for stretch in self._singles():
+        for stretch in self._alone():
             if all(r.last < stretch.first or stretch.last < r.first for r in stretches):
                 yield tuple(sorted((*stretches, stretch), key=lambda r: r.first))
         for extra in self.random.sample(self.candidates, min(self.effort.drawn, len(self.candidates))):
@@ -492,16 +514,19 @@ class StripeSearch:
             if all(r.last < new.first or new.last < r.first for r in stretches):
                 yield tuple(sorted((*stretches, new), key=lambda r: r.first))
 
-    def _singles(self) -> Iterator[StripedStretch]:
-        """Stretches of one operator, last first: their outputs may then lie above their operands."""
+    def _alone(self, rows: int = 0) -> Iterator[StripedStretch]:
+        """Stretches of one operator, last first: their outputs may then lie above their operands.
+
+        Each has stripes of so many `rows`, or without a number a few.
+        """
         for step, op in enumerate(self.order):
             y = self.whole.graph.ops[op].outputs[:1]
             if isinstance(self.space.layers[op], str) or self.space.peaks[step] < max(self.space.peaks) // 2:
                 continue
             axis = self.space.axis_of(op)
             height = self.whole.graph.tensors[y[0]].shape[axis]
-            for stripes in self.effort.single_stripes:
-                if stripes <= height:
+            for stripes in (-(-height // rows),) if rows else self.effort.single_stripes:
+                if 2 <= stripes <= min(height, self.effort.most_turned):
                     yield RecomputedHalo(step, step, axis, even_cuts(height, stripes), backward=True)
 
     def _variants(self, stretch: StripedStretch) -> Iterator[StripedStretch]:
@@ -602,6 +627,11 @@ def _prices(bits: int, whole: Graph) -> Prices:
         return known(index) if graph is whole else durations.op_time(graph, index)
 
     return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.terms_of), durations.ITERATION)
+
+
+def _is_turned(stretch: StripedStretch) -> bool:
+    """Whether a stretch is one operator that is computed from its last row to the first."""
+    return isinstance(stretch, RecomputedHalo) and stretch.backward and stretch.first == stretch.last
 
 
 def _spans(stretches: Stretches) -> tuple[tuple[int, int], ...]:

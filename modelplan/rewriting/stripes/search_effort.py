@@ -86,6 +86,9 @@ class TfliteEffort:
     #: Numbers of stripes of a single operator that a plan is tried with, and stretches that are drawn for it.
     single_stripes: tuple[int, ...] = (3, 5, 8, 12)
     drawn: int = 40
+    #: Rows of each stripe of an operator that is turned for the least head, and its most stripes.
+    turned_rows: tuple[int, ...] = (1, 2)
+    most_turned: int = 64
     #: Plans of more executed steps are left out.
     steps: int = 1_000_000
 
