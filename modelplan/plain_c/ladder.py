@@ -30,23 +30,8 @@ from modelplan.primitives.reporting import Report, report_nothing
 from modelplan.primitives.showing_answers import Shown
 from modelplan.rewriting.stripes.ladder import RewriteGoal, chosen_rung, climb_rungs, never_interrupt
 
-#: Into how many parts a row is cut: the least where a budget asks for no more, the most, and what is tried then of the
-#: stages that need most.
-_FEW, _MANY, _FINER = 4, 8, (16, 32)
-#: The rungs whose instructions are weighed, the percents of them that a percent of RAM is worth, and the share that is
-#: not weighed; what more parts than usual save is worth so much less.
+#: The rungs whose instructions are weighed.
 _DEAR = ("parts", "again")
-_LITTLE_TIME, _FINE = 0.1, 0.25
-#: The share of memory that more parts, or another order, could save at least, for them to be tried.
-_GAIN = 0.002
-#: The share of multiply-accumulates and of time that operators may add which run again, though nobody asked for it.
-_LITTLE_WORK = 0.1
-#: Orders in which whole maps are packed, and the pairs of values that all of these look at at most.
-_WHOLE_TRIES, _WHOLE_PAIRS = 2000, 200_000_000
-#: Plans by tiles whose directions are chosen, of those that need least, and orders that are tried before.
-_PLACED, _DRAFT_TRIES = 2, 4000
-#: Shares of a budget for which values by tiles are planned, as their placement may need more than is alive.
-_SHARES = (1.0, 0.96, 0.92)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +191,11 @@ def _is_dear(rung: CRung, rungs: Sequence[CRung], goal: CGoal) -> bool:
     if rung.name not in _DEAR or least is None:
         return False
     more, saved = _exchanged(rung, least)
-    coarse = min((o for o in rungs if o.parts == min(rung.parts, _MANY)), key=lambda other: other.ram)
+    effort = goal.effort.c
+    coarse = min((o for o in rungs if o.parts == min(rung.parts, effort.parts)), key=lambda other: other.ram)
     finer, less = _exchanged(rung, coarse)
-    return more > max(_LITTLE_TIME, goal.time_per_ram * saved) or finer > max(0.0, goal.time_per_ram * _FINE * less)
+    worth, worth_finer = goal.time_per_ram * saved, goal.time_per_ram * effort.finer_worth * less
+    return more > max(effort.little_time, worth) or finer > max(0.0, worth_finer)
 
 
 def _exchanged(rung: CRung, other: CRung) -> tuple[float, float]:
@@ -258,11 +245,12 @@ def _rungs(
     """The rungs from the first one on; those that were tried are in `before`."""
     other = branch_by_branch(model.rows)
     graphs = [StagedGraph(r, goal.pushed, check) for r in ((model.rows, other) if other.other_order else (other,))]
-    searches = [StageSearch(graph, goal.seed, most_stages) for graph in graphs]
+    effort = goal.effort.c
+    searches = [StageSearch(graph, goal.seed, most_stages, effort) for graph in graphs]
     single = tuple(StageChoice(i, i + 1, 0) for i in range(len(model.rows.order)))
     if "maps" not in goal.without:
         report("whole maps")
-        tries = min(_WHOLE_TRIES, _WHOLE_PAIRS // len(model.rows.values) ** 2 + 1)
+        tries = min(effort.whole_tries, effort.whole_pairs // len(model.rows.values) ** 2 + 1)
         yield _rung("maps", model, placed_program(graphs[0], single, tries, goal.seed), names, budget=goal.budget)
     if "overlaps" not in goal.without:
         report("overlaps")
@@ -278,12 +266,12 @@ def _rungs(
             least = rung.ram if goal.budget is None and _fits(goal, rung) else inf
             yield rung
     if "parts" not in goal.without and _has_columns(model.rows):
-        for search in _worth_trying(searches, before, "parts", _MANY):
-            if least == inf or search.least_load(_MANY, *_FINER) < least:
+        for search in _worth_trying(searches, before, "parts", effort.parts):
+            if least == inf or search.least_load(effort.parts, *effort.finer_parts) < least:
                 yield from _parted_rungs(model, goal, names, report, search)
     if "tiles" not in goal.without and (goal.max_macs or goal.max_time):
         report("tiles")
-        search = _by_bound(searches, _MANY)[0]
+        search = _by_bound(searches, effort.parts)[0]
         least_bytes = min((rung.program.nbytes for rung in before if _fits(goal, rung)), default=0)
         yield from _tiled_rungs(model, goal, names, search, least_bytes, check)
 
@@ -296,7 +284,8 @@ def _has_columns(rows: RowGraph) -> bool:
 def _by_bound(searches: Sequence[StageSearch], parts: int) -> list[StageSearch]:
     """The search in the model's order, behind the one in another order where that could save memory."""
     own, *others = searches
-    lower = [other for other in others if other.least_load(parts) < (1 - _GAIN) * own.least_load(parts)]
+    enough = (1 - own.effort.gain) * own.least_load(parts)
+    lower = [other for other in others if other.least_load(parts) < enough]
     return [*lower, own]
 
 
@@ -318,14 +307,15 @@ def _row_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) ->
 
 def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, search: StageSearch) -> Iterator[CRung]:
     """The plans by parts of rows; more parts than usual where these need less."""
-    for parts in (_MANY,) if goal.budget is None else (_FEW, _MANY):
+    effort = search.effort
+    for parts in (effort.parts,) if goal.budget is None else (effort.few_parts, effort.parts):
         report(f"rows in {parts} parts")
         program, bound = search.least_program(parts), search.least_load(parts)
         yield _rung("parts", model, program, names, parts, bound, search.graph.rows, goal.budget)
-    for parts in _FINER:
+    for parts in effort.finer_parts:
         report(f"rows in {parts} parts")
-        bound = search.least_load(_MANY, parts)
-        if bound > (1 - _GAIN) * program.nbytes:
+        bound = search.least_load(effort.parts, parts)
+        if bound > (1 - effort.gain) * program.nbytes:
             break
         finer = search.finer(program, parts)
         if finer.nbytes < program.nbytes:
@@ -336,10 +326,10 @@ def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, sea
 def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung | None:
     """The plan by rows of a graph in which operators run again, where that saves memory."""
     asked = goal.max_macs or goal.max_time
-    most = (goal.max_macs or inf, goal.max_time or inf) if asked else (_LITTLE_WORK, _LITTLE_WORK)
+    most = (goal.max_macs or inf, goal.max_time or inf) if asked else (search.effort.little_work,) * 2
     if not (repeated := repeated_rows(search, *most)):
         return None
-    again = StageSearch(StagedGraph(repeated.rows, goal.pushed, search.graph.check), goal.seed)
+    again = StageSearch(StagedGraph(repeated.rows, goal.pushed, search.graph.check), goal.seed, effort=search.effort)
     program, bound = again.least_program(1), again.least_load(1)
     rung = _rung("again", model, program, names, 1, bound, repeated.rows, goal.budget)
     return replace(rung, macs=repeated.macs, time=repeated.time)
@@ -353,16 +343,18 @@ def _tiled_rungs(
     They need less than what plans by rows can; where none does, less than the least of these that there is.
     """
     most = goal.max_macs or inf, goal.max_time or inf
-    search = TileSearch(by_rows.graph.rows, goal.pushed, *most, check)
+    effort = by_rows.effort
+    search = TileSearch(by_rows.graph.rows, goal.pushed, *most, check, effort)
     if goal.budget is None:
-        tops = by_rows.least_load(_MANY), least_bytes
+        tops = by_rows.least_load(effort.parts), least_bytes
         lowest = next(filter(None, (list(search.least(low, top)) for low, top in pairwise([0, *tops]))), [])
         plans = {(t.stages, t.macs): t for t in lowest}.values()
-        tried = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, _DRAFT_TRIES, goal.seed).nbytes)[:_PLACED]
+        ranked = sorted(plans, key=lambda t: placed_program(t.graph, t.stages, effort.tries, goal.seed).nbytes)
+        tried = ranked[: effort.tiled]
     else:
-        tried = [tiled for share in _SHARES if (tiled := search.allowed(int(goal.budget * share)))]
+        tried = [tiled for share in effort.shares if (tiled := search.allowed(int(goal.budget * share)))]
     for tiled in tried:
-        program = StageSearch(tiled.graph, goal.seed).program(tiled.stages)
+        program = StageSearch(tiled.graph, goal.seed, effort=effort).program(tiled.stages)
         rung = _rung("tiles", model, program, names, rows=tiled.graph.rows)
         yield replace(rung, macs=tiled.macs, time=tiled.time)
 

@@ -14,12 +14,7 @@ from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.plain_c.rows.tile_search import ChainCost
 from modelplan.primitives.lazy_records import dataclass
-
-#: The most operators that run again for one reader, and so few behind the first reader that nothing is gained, as where
-#: a residual is added.
-_LONGEST, _FEW = 3, 5
-#: The most runs that are added, maps that are looked at for each, and the share of memory that one has to save.
-_RUNS, _MAPS, _WORTH = 3, 6, 0.05
+from modelplan.rewriting.stripes.search_effort import USUAL, CEffort
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +71,21 @@ def _read_by(values: list[RowValue], value: int, number: int) -> None:
     values[value] = replace(values[value], readers=(*values[value].readers, number))
 
 
-def possible_repeats(rows: RowGraph) -> Iterator[Repeat]:
+def possible_repeats(rows: RowGraph, effort: CEffort = USUAL.c) -> Iterator[Repeat]:
     """For each map that several operators read those that could run again for the last of them.
 
     Each reads one map by windows and makes one; the first may read what others make, or the input.
     """
     for value in rows.values:
-        yield from _repeats_of(rows, value)
+        yield from _repeats_of(rows, value, effort)
 
 
-def _repeats_of(rows: RowGraph, value: RowValue) -> Iterator[Repeat]:
+def _repeats_of(rows: RowGraph, value: RowValue, effort: CEffort) -> Iterator[Repeat]:
     if len(value.readers) < 2 or len(value.tensors) > 1:
         return
     run: tuple[int, ...] = ()
     number, reader = value.producer, max(value.readers, key=rows.order.index)
-    while number in rows.operators and len(run) < _LONGEST and _can_repeat(rows, number):
+    while number in rows.operators and len(run) < effort.repeated and _can_repeat(rows, number):
         run = (number, *run)
         yield Repeat(run, reader)
         number = rows.values[rows.value_of[rows.operators[number].operands[0]]].producer
@@ -102,33 +97,33 @@ def _can_repeat(rows: RowGraph, number: int) -> bool:
     return facts.tiled and not facts.scratch and number not in rows.origins and tensor not in rows.graph.outputs
 
 
-def _promising(rows: RowGraph) -> Iterator[Repeat]:
+def _promising(rows: RowGraph, effort: CEffort) -> Iterator[Repeat]:
     """Those of the largest maps that are read again much later."""
     place = {number: i for i, number in enumerate(rows.order)}
 
     def waits(value: RowValue) -> int:
         return max(place[n] for n in value.readers) - min(place[n] for n in value.readers) if value.readers else 0
 
-    late = [value for value in rows.values if value.producer in place and waits(value) > _FEW]
-    for value in sorted(late, key=lambda value: -value.nbytes)[:_MAPS]:
-        yield from _repeats_of(rows, value)
+    late = [value for value in rows.values if value.producer in place and waits(value) > effort.waiting]
+    for value in sorted(late, key=lambda value: -value.nbytes)[: effort.repeated_maps]:
+        yield from _repeats_of(rows, value, effort)
 
 
 def repeated_rows(search: StageSearch, most_macs: float, most_time: float) -> RepeatedRows | None:
     """The graph in which the operators run again that save most memory for the work; None where none saves enough."""
-    rows, pushed = search.graph.rows, search.graph.pushed
-    cost, (macs, time) = ChainCost(rows), (0.0, 0.0)
+    rows, pushed, effort = search.graph.rows, search.graph.pushed, search.effort
+    cost, (macs, time) = ChainCost(rows, effort), (0.0, 0.0)
     whole, least = cost.whole, search.least_load(1)
-    for _ in range(_RUNS):
+    for _ in range(effort.repeats):
         tried = []
-        for repeat in _promising(rows):
+        for repeat in _promising(rows, effort):
             more = tuple(a + b / max(c, 1) for a, b, c in zip((macs, time), cost.again(repeat), whole, strict=True))
             if more[0] <= most_macs and more[1] <= most_time:
                 again = with_repeats(rows, [repeat])
-                needs = StageSearch(StagedGraph(again, pushed, search.graph.check)).least_load(1)
+                needs = StageSearch(StagedGraph(again, pushed, search.graph.check), effort=effort).least_load(1)
                 tried.append((needs, more, again))
         best = min(tried, key=lambda some: some[:2], default=None)
-        if best is None or best[0] > (1 - _WORTH) * least:
+        if best is None or best[0] > (1 - effort.repeat_gain) * least:
             break
         least, (macs, time), rows = best
     return RepeatedRows(rows, macs, time) if rows.repeats else None

@@ -9,17 +9,9 @@ from modelplan.plain_c.rows.placing_rows import PlacedStages, lower_one
 from modelplan.plain_c.rows.row_graph import RowGraph
 from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.primitives.lazy_records import dataclass
+from modelplan.rewriting.stripes.search_effort import USUAL, CEffort
 
 _FAR = 1 << 60
-#: Operators that run together at most.
-LONGEST = 40
-#: Orders that the packing of a stage tries while stages are chosen, and that of a whole plan at the end.
-_DRAFT_TRIES = 500
-_TRIES = 20_000
-#: Plans that are packed while directions are chosen one by one, of stages that need as large a share of the memory.
-_DIRECTIONS, _SHARE = 5, 0.8
-#: The share of the memory that a stage needs which is cut into more parts.
-_LARGE = 0.9
 
 
 class TooManyStagesError(Exception):
@@ -36,6 +28,7 @@ class StageSearch:
     graph: StagedGraph
     seed: int = 0
     most_stages: int | None = None
+    effort: CEffort = USUAL.c
     _packed: dict[StageChoice, int] = field(default_factory=dict, init=False)
     _heights: dict[tuple[StageChoice, int], int] = field(default_factory=dict, init=False)
     _loads: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
@@ -52,7 +45,7 @@ class StageSearch:
     def _packed_height(self, choice: StageChoice, enough: int) -> int:
         """What the values of a stage need that are packed, or anything up to `enough`."""
         if (choice, enough) not in self._heights:
-            self._heights[choice, enough] = self.graph.height(choice, _DRAFT_TRIES, self.seed, enough)
+            self._heights[choice, enough] = self.graph.height(choice, self.effort.tries, self.seed, enough)
         return self._heights[choice, enough]
 
     def least_load(self, *parts: int) -> int:
@@ -147,7 +140,7 @@ class StageSearch:
         best: list[tuple[int, int]] = [(floor, 0)] + [(_FAR, 0)] * count
         chosen: dict[int, StageChoice] = {}
         for end in range(1, count + 1):
-            for first in range(end - 1, max(self.barrier(end), end - LONGEST) - 1, -1):
+            for first in range(end - 1, max(self.barrier(end), end - self.effort.longest) - 1, -1):
                 cuts = (1, parts)[: alone or parts] if end - first == 1 else (parts,)
                 for fused, cut in enumerate(cuts, best[first][1] + end - first - 1):
                     if (best[first][0], fused) >= best[end]:
@@ -193,16 +186,9 @@ class StageSearch:
         for turn in (0, 1):
             turned = _turned(stages, [i for i in range(fixed, len(stages)) if i % 2 == turn])
             least = lower_one(least, self._draft(turned))
-        needs = {i: self.graph.load(stage, _FAR) for i, stage in enumerate(stages) if i >= fixed}
-        large = [i for i, need in needs.items() if need > _SHARE * least.nbytes]
-        for at in sorted(large, key=lambda i: -needs[i])[:_DIRECTIONS]:
-            if least.nbytes <= least.bound:
-                break
-            least = lower_one(least, self._draft(_turned(least.choices, [at])))
-        if least.nbytes <= least.bound:
-            return least
-        for some in dict.fromkeys((stages, least.choices)):
-            least = lower_one(least, self._placed(some))
+        if least.nbytes > least.bound:
+            for some in dict.fromkeys((stages, least.choices)):
+                least = lower_one(least, self._placed(some))
         return least
 
     def _with_whole_rows(self, placed: PlacedStages) -> PlacedStages:
@@ -220,7 +206,7 @@ class StageSearch:
     def finer(self, program: CProgram, parts: int) -> CProgram:
         """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
         stages = program.choices.stages if program.choices else ()
-        large = _LARGE * program.nbytes
+        large = self.effort.large * program.nbytes
         cut = [replace(s, parts=parts) if s.parts > 1 and self.graph.load(s, _FAR) > large else s for s in stages]
         least = self._placed(cut)
         chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
@@ -235,10 +221,10 @@ class StageSearch:
         return min(choice, replace(choice, backward=True), key=lambda way: self.graph.load(way, _FAR))
 
     def _draft(self, stages: Sequence[StageChoice]) -> PlacedStages:
-        return PlacedStages(self.graph, tuple(stages), _DRAFT_TRIES, self.seed)
+        return PlacedStages(self.graph, tuple(stages), self.effort.tries, self.seed)
 
     def _placed(self, stages: Sequence[StageChoice]) -> PlacedStages:
-        return PlacedStages(self.graph, tuple(stages), _TRIES, self.seed)
+        return PlacedStages(self.graph, tuple(stages), self.effort.answer, self.seed)
 
 
 def rows_tried(rows: RowGraph) -> int:
@@ -246,7 +232,7 @@ def rows_tried(rows: RowGraph) -> int:
     results = [rows.graph.ops[number].writes[:1] for number in rows.order]
     heights = [rows.shape(tensor[0]).rows if tensor else 1 for tensor in results]
     ends = range(1, len(heights) + 1)
-    return sum(sum(accumulate(reversed(heights[max(0, end - LONGEST) : end]))) for end in ends)
+    return sum(sum(accumulate(reversed(heights[max(0, end - USUAL.c.longest) : end]))) for end in ends)
 
 
 def _turned(stages: Sequence[StageChoice], which: Sequence[int]) -> tuple[StageChoice, ...]:

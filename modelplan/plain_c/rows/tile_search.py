@@ -12,20 +12,12 @@ from modelplan.model.c_program import Repeat, StageChoice, TileChain
 from modelplan.ops.run_costs import element_macs
 from modelplan.plain_c.rows.row_graph import RowGraph, Tile, tiles_of, with_chains
 from modelplan.plain_c.rows.stage_plan import StagedGraph
-from modelplan.plain_c.rows.stage_search import LONGEST, StageSearch
+from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.primitives.lazy_records import dataclass
 from modelplan.rewriting.stripes.ladder import never_interrupt
+from modelplan.rewriting.stripes.search_effort import USUAL, CEffort
 
 _FAR = 1 << 60
-#: Into how many parts the rows of a stage are cut, and memories that are tried between the least and the most.
-_PARTS, _HALVINGS = 24, 10
-#: Orders that the packing of a stage tries.
-_TRIES = 1000
-#: Columns that an operator computes at a time which computes the one before too. More of them take less time, but their
-#: results lie between the rows that are kept, and these are packed the worse.
-_NARROW = (1, 2)
-#: What a result costs beside its multiply-accumulates, in these, and how much more those of a depthwise convolution do.
-_RESULT, _DEPTHWISE = 16, 2
 
 
 @dataclass(frozen=True)
@@ -50,6 +42,7 @@ class TileSearch:
     most_macs: float
     most_time: float
     check: Callable[[], None] = never_interrupt
+    effort: CEffort = USUAL.c
     #: The least height of a stage that was found, and what would have been enough.
     _heights: dict[tuple[tuple[TileChain, ...], StageChoice], tuple[int, int]] = field(default_factory=dict, init=False)
     _graphs: dict[tuple[TileChain, ...], StagedGraph] = field(default_factory=dict, init=False)
@@ -58,8 +51,8 @@ class TileSearch:
     def least(self, floor: int, top: int) -> Iterator[TiledStages]:
         """Stages that need less and less memory, from `top` bytes down to `floor`, as far as the work allows."""
         low, high = floor, top
-        for _ in range(_HALVINGS):
-            if high - low <= top >> _HALVINGS:
+        for _ in range(self.effort.halvings):
+            if high - low <= top >> self.effort.halvings:
                 return
             middle = (low + high) // 2
             if tiled := self.allowed(middle):
@@ -78,7 +71,7 @@ class TileSearch:
         count = len(self.rows.order)
         best: list[tuple[int, int]] = [(0, 0)] + [(_FAR, 0)] * count
         for end in range(1, count + 1):
-            for first in range(end - 1, max(self._plain.barrier(end), end - LONGEST) - 1, -1):
+            for first in range(end - 1, max(self._plain.barrier(end), end - self.effort.longest) - 1, -1):
                 if best[first][0] < best[end][0]:
                     work = best[first][0] + self._work(first, end, memory, best[end][0] - best[first][0])
                     best[end] = min(best[end], (work, first))
@@ -106,7 +99,7 @@ class TileSearch:
             own = self._needed(first, end, memory)
             at = stages[-1].end if stages else 0
             size = end - first - len(own)
-            stages.append(StageChoice(at, at + size, _PARTS if end - first > 1 else 1))
+            stages.append(StageChoice(at, at + size, self.effort.tile_parts if end - first > 1 else 1))
             chains += own
         graph = StagedGraph(with_chains(self.rows, chains), self.pushed, self.check)
         macs, time = (sum(self._added(chain)[i] for chain in chains) for i in (0, 1))
@@ -136,14 +129,14 @@ class TileSearch:
         It runs backward where its bytes alive are too many forward.
         """
         graph = self._graph(tuple(chains))
-        choice = StageChoice(first, end - len(chains), _PARTS if end - first > 1 else 1)
+        choice = StageChoice(first, end - len(chains), self.effort.tile_parts if end - first > 1 else 1)
         ways = [choice] if self.pushed and not first else [choice, replace(choice, backward=True)]
         way = next((way for way in ways if graph.load(way, memory) <= memory), None)
         if way is None:
             return False
         height, most = self._heights.get((tuple(chains), way), (_FAR, _FAR))
         if height > memory and most > memory:
-            height = graph.height(way, _TRIES, enough=memory)
+            height = graph.height(way, self.effort.tries, enough=memory)
             self._heights[tuple(chains), way] = height, memory
         return height <= memory
 
@@ -154,11 +147,11 @@ class TileSearch:
 
     @cached_property
     def _plain(self) -> StageSearch:
-        return StageSearch(self._graph(()))
+        return StageSearch(self._graph(()), effort=self.effort)
 
     @cached_property
     def _cost(self) -> ChainCost:
-        return ChainCost(self.rows)
+        return ChainCost(self.rows, self.effort)
 
     def _added(self, chain: TileChain) -> tuple[int, int]:
         if chain not in self._costs:
@@ -167,7 +160,7 @@ class TileSearch:
 
     @cached_property
     def _all(self) -> list[TileChain]:
-        return chains_between(self.rows, 0, len(self.rows.order))
+        return chains_between(self.rows, 0, len(self.rows.order), self.effort)
 
     def _chains(self, first: int, end: int) -> list[TileChain]:
         """The chains among operators [first, end), each as narrow as possible; none has an operator of another."""
@@ -185,7 +178,7 @@ class TileSearch:
         return chains
 
 
-def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
+def chains_between(rows: RowGraph, first: int, end: int, effort: CEffort = USUAL.c) -> list[TileChain]:
     """Chains of two among operators [first, end) of the order, for several widths of tiles.
 
     The second reads several rows of the first one's result, which nobody else reads.
@@ -205,8 +198,8 @@ def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
             continue
         if number in rows.order[first:end] and number not in rows.chains:
             columns = rows.made_shape(last, rows.graph.ops[last].writes[0]).columns
-            widths = {-(-columns // parts) for parts in (2, 4, 8, 16, 32, 64, 128)}
-            narrow = sorted(widths) if last not in rows.expanded else _NARROW
+            widths = {-(-columns // parts) for parts in effort.tiles}
+            narrow = sorted(widths) if last not in rows.expanded else effort.expanded_columns
             chains += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
     return [chain for chain in chains if min(map(min, tile_extents(rows, chain, 0))) > 0]
 
@@ -226,6 +219,7 @@ class ChainCost:
     """What chains add to the work of a graph: multiply-accumulates, and the time that portable kernels take."""
 
     rows: RowGraph
+    effort: CEffort = USUAL.c
 
     def added(self, chain: TileChain) -> tuple[int, int]:
         """Multiply-accumulates that a chain adds, and time in the same unit."""
@@ -264,5 +258,5 @@ class ChainCost:
 
     def _time(self, number: int) -> int:
         op = self.rows.graph.ops[number]
-        slow = _DEPTHWISE if op.kind == "DEPTHWISE_CONV_2D" else 1
-        return slow * self._macs(number) + _RESULT * self._elements(number)
+        slow = self.effort.depthwise if op.kind == "DEPTHWISE_CONV_2D" else 1
+        return slow * self._macs(number) + self.effort.result * self._elements(number)

@@ -107,7 +107,54 @@ class TfliteEffort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CEffort:
+    """The search for rows, parts and tiles of plain C."""
+
+    #: Operators that run together at most, and orders that packings try: while stages are chosen, in the end, and of
+    #: whole maps, where fewer are tried beyond so many pairs of values.
+    longest: int = 40
+    tries: int = 500
+    answer: int = 5_000
+    whole_tries: int = 2_000
+    whole_pairs: int = 200_000_000
+    #: Into how many parts a row is cut: first where a budget is met so, as a rule, and of the stages that need a share
+    #: `large` of the memory.
+    few_parts: int = 4
+    parts: int = 8
+    finer_parts: tuple[int, ...] = (16, 32)
+    large: float = 0.9
+    #: The share of memory that more parts, or another order, could save at least, for them to be tried.
+    gain: float = 0.002
+    #: The share of instructions that is not weighed against RAM, and what more parts than usual are worth of that.
+    little_time: float = 0.1
+    finer_worth: float = 0.25
+    #: The share of work and of time that operators may add which run again though nobody asked for it, operators of
+    #: such a run, runs, maps that are looked at for each, operators that a map waits at least, and what a run saves.
+    little_work: float = 0.1
+    repeated: int = 3
+    repeats: int = 3
+    repeated_maps: int = 6
+    waiting: int = 5
+    repeat_gain: float = 0.05
+    #: Into how many parts rows of tiles are cut, how many tiles there are side by side, columns of an operator that
+    #: computes the one before too, memories that are tried, plans of which the best is written, and shares of a budget.
+    tile_parts: int = 24
+    tiles: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
+    expanded_columns: tuple[int, ...] = (1, 2)
+    halvings: int = 10
+    tiled: int = 2
+    shares: tuple[float, ...] = (1.0, 0.96, 0.92)
+    #: Multiply-accumulates that a result costs beside its own, and how many one of a depthwise convolution is.
+    result: int = 16
+    depthwise: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEffort:
     """What each search does at most."""
 
     tflite: TfliteEffort = TfliteEffort()
+    c: CEffort = CEffort()
+
+
+USUAL = SearchEffort()

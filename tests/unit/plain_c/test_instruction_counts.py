@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from shares import few_first
 
 from modelplan import FitCRequest, fit_c
 from modelplan.cli import main
-from modelplan.plain_c import ladder as ladders
 from modelplan.plain_c.instruction_counts import expected_instructions
 from modelplan.plain_c.ladder import CLadder
+from modelplan.questions import c_fitting
+from modelplan.rewriting.stripes.search_effort import USUAL
 
 ROOT = Path(__file__).resolve().parents[3]
 KWS = str(ROOT / "models" / "ds_cnn_kws.tflite")
+#: With less that is not weighed than parts cost here.
+EFFORT = replace(USUAL, c=replace(USUAL.c, little_time=0.01))
 
 
 @cache
@@ -73,15 +77,14 @@ def test_a_budget_buys_working_memory_for_faster_kernels() -> None:
 
 
 @pytest.mark.slow
-def test_parts_are_not_taken_for_less_ram_than_they_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladders, "_LITTLE_TIME", 0.01)  # less than parts cost here
-    ladder = fitted(kernels="cmsis-mve", time_per_ram=1.0)
+def test_parts_are_not_taken_for_less_ram_than_they_are_worth() -> None:
+    ladder = fitted(kernels="cmsis-mve", time_per_ram=1.0, effort=EFFORT)
     parts = next(rung for rung in ladder.rungs if rung.name == "parts")
     assert ladder.chosen is not None
     assert ladder.chosen.ram > parts.ram
     assert ladder.dear is parts
     for asked in ({"time_per_ram": 1000.0}, {"budget": parts.ram}):
-        taken = fitted(kernels="cmsis-mve", **asked)
+        taken = fitted(kernels="cmsis-mve", effort=EFFORT, **asked)
         assert taken.chosen is not None
         assert taken.chosen.ram == parts.ram
         assert taken.dear is None
@@ -90,7 +93,7 @@ def test_parts_are_not_taken_for_less_ram_than_they_are_worth(monkeypatch: pytes
 def test_the_command_names_both(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ladders, "_LITTLE_TIME", 0.01)
+    monkeypatch.setattr(c_fitting, "FitCRequest", partial(FitCRequest, effort=EFFORT))
     out = str(tmp_path / "net.c")
     assert main(["fit", KWS, "--runtime", "c", "--kernels", "cmsis-mve", "--time-per-ram", "1", "-o", out]) == 0
     printed = capsys.readouterr().out
