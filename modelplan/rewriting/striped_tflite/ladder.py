@@ -434,7 +434,8 @@ class _Climb:
         tried: Sequence[int] = range(len(plans))
         if not is_group(self.goal.kernels):  # of several libraries the lowest plan may raise one
             heads = [planner.padded(packing.height) for _, packing in plans]
-            tried = [at for at in tried if heads[at] == min(heads)]  # of which the order of operators sets the tail
+            lowest = [at for at in tried if heads[at] == min(heads)]  # of which the order of operators sets the tail
+            tried = sorted(lowest, key=lambda at: plans[at][1].height)
         written = {at: self._written(name, *plans[at], overlaps) for at in tried}
         best = min(written, key=lambda at: self.model.preference(written[at]))
         self.joins = best >= len(orders)
