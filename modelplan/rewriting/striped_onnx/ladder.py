@@ -70,8 +70,6 @@ RUNGS = {
 }
 #: Random inputs on which outputs are compared, beside extreme ones.
 _INPUTS = 3
-#: Plans that are measured.
-_MOST_MEASURED = 4
 #: Sessions that are measured at level all, where some nodes run in another order in each; the most counts.
 _DRAWS = 4
 #: Processes in which both files are timed in turn, and the runs of each in a process.
@@ -80,12 +78,6 @@ _PROCESSES, _TIMED = 3, 7
 #: the model a single time at a level, and what comes of it is measured: a file with its weights, so below 2 GiB.
 _MANY_NODES, _MOST_WEIGHTS = 4_000, 3 << 29
 _LARGE = "a large model: what a session makes of it is measured, in a single order of its nodes"
-#: Plans with other outputs that are tried beside these.
-_MOST_UNEQUAL = 4
-#: Skips that are recomputed at most, and shares of their bytes up to which what they are made of is kept.
-_MOST_SKIPS, _KEPT_SHARES = 3, (0.5, 0.1)
-#: Maps that a global pool reads are recomputed from this share of the bytes alive at the peak on.
-_POOLED = 0.25
 #: Said of files in which ONNX Runtime does not know all shapes, so that it does not keep dead values for later ones.
 _OPEN = ", the first extent of inputs left open"
 #: Forms of a plan as a file: extents known, left open, left open up to the last stripe.
@@ -260,7 +252,7 @@ class _Climb:
         self.phase = "order"
         self.say("reading what a session fuses")
         reading = self._of_session()
-        self.ladder.macs = OnnxSearch(reading, check=self._check).macs
+        self.ladder.macs = self._search_of(reading).macs
         self.ladder.rungs[:] = [replace(rung, macs=self.ladder.macs) for rung in self.ladder.rungs]
         best = replace(best, macs=self.ladder.macs)
         ordered = self._ordered(reading)
@@ -423,7 +415,9 @@ class _Climb:
             self.ladder.remarks.append(f"no other order is tried: {problem}")
             return None
         again = reading.in_order(order)
-        before, after = (OnnxSearch(form, check=self._check).in_file_order for form in (reading, again))
+        before, after = (
+            OnnxSearch(form, check=self._check, effort=self.goal.effort.onnx).in_file_order for form in (reading, again)
+        )
         if after >= before:
             return None
         model = write_striped_onnx(self.proto, again, striped_onnx_program(again, ()))
@@ -469,7 +463,7 @@ class _Climb:
         """
         equal, unequal, kept = 0, 0, False
         for plan, source in self._in_turn([(p, form) for form in sources for p in self._plans(form, keeping=keeping)]):
-            if equal < _MOST_MEASURED and unequal < _MOST_UNEQUAL:
+            if equal < self.goal.effort.onnx.measured and unequal < self.goal.effort.onnx.unequal:
                 self.say(f"plan {equal + unequal + 1}: {plan.peak:,} bytes alive, in {plan.steps:,} nodes")
                 rung, differs = self._best_form(source, plan, best)
                 equal, unequal = equal + (not differs), unequal + differs
@@ -478,16 +472,25 @@ class _Climb:
                     yield rung
         return kept
 
+    def _search_of(self, reading: Reading, **asked: Any) -> OnnxSearch:
+        return OnnxSearch(reading, check=self._check, effort=self.goal.effort.onnx, **asked)
+
     def _plans(self, source: _Source, *, keeping: bool) -> list[StripePlan]:
         """The plans for a form of the model, none where that alone takes more work than is allowed."""
-        share = (
-            self.ladder.macs * (1 + self.goal.max_macs) / max(OnnxSearch(source.reading, check=self._check).macs, 1) - 1
-        )
+        macs = max(self._search_of(source.reading).macs, 1)
+        share = self.ladder.macs * (1 + self.goal.max_macs) / macs - 1
         if share < 0:
             return []
         threads = 0 if self.goal.tolerance else self.goal.settings.threads
         self.say(f"searching for stretches in {len(source.reading.graph.ops)} operators")
-        source.search = OnnxSearch(source.reading, most_macs=share, threads=threads, keeping=keeping, check=self._check)
+        source.search = OnnxSearch(
+            source.reading,
+            most_macs=share,
+            threads=threads,
+            keeping=keeping,
+            check=self._check,
+            effort=self.goal.effort.onnx,
+        )
         return source.search.plans()
 
     def _fused(self) -> Reading | None:
@@ -519,7 +522,9 @@ class _Climb:
 
     def _with_copies(self, reading: Reading) -> Iterator[_Source]:
         """The model with its largest skips recomputed, one more each time."""
-        by_share = [late_skips(reading, share)[:_MOST_SKIPS] for share in _KEPT_SHARES]
+        by_share = [
+            late_skips(reading, share)[: self.goal.effort.onnx.skips] for share in self.goal.effort.onnx.kept_shares
+        ]
         for skips in dict.fromkeys(tuple(some[: k + 1]) for some in by_share for k in range(len(some))):
             again = self._with_recomputed(reading, skips)
             yield next(self._hoisted(again.proto, again.reading), again)
@@ -529,11 +534,10 @@ class _Climb:
 
         Only where such maps are a good part of what is alive at the peak.
         """
-        skips = pooled_skips(
-            reading, _KEPT_SHARES[0], int(_POOLED * max(OnnxSearch(reading, check=self._check).loads, default=0))
-        )
+        effort, most = self.goal.effort.onnx, max(self._search_of(reading).loads, default=0)
+        skips = pooled_skips(reading, effort.kept_shares[0], int(effort.pooled * most))
         if skips:
-            again = self._with_recomputed(reading, skips[:_MOST_SKIPS])
+            again = self._with_recomputed(reading, skips[: effort.skips])
             order = clustered_order(again.reading)
             yield again if again.reading.apart else _Source(again.proto, again.reading.in_order(order))
 

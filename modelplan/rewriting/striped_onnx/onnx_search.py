@@ -27,30 +27,11 @@ from modelplan.rewriting.striped_onnx.unrolled_nodes import (
 )
 from modelplan.rewriting.stripes.ladder import never_interrupt
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
+from modelplan.rewriting.stripes.search_effort import USUAL, OnnxEffort
 from modelplan.rewriting.stripes.stretches import KeptHalo, RecomputedHalo, StripedStretch, as_strategy, even_cuts
 
 #: Extra work so far, the stretches so far, and whether the last of them ends here, so that its results are in pieces.
 _Partial = tuple[int, tuple[StripedStretch, ...], bool]
-#: Numbers of stripes that are tried for a stretch.
-_STRIPES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 28, 32, 48, 64)
-#: Places between operators where stretches may begin and end.
-_MOST_PLACES = 24
-#: Operators between the first readers of a value that count as one place.
-_BLOCK = 12
-#: Prices of many stripes that tell whether a stretch is worth a look, and how far above the aim these may be.
-_PROBES, _NEAR = 4, 1.1
-#: Steps of stripes beyond which they are no probes: long stretches are looked at in fewer stripes.
-_MOST_PROBED = 600
-#: Multiply-accumulates in the time that one more node takes.
-_STEP_MACS = 40_000
-#: Plans that are judged at most to find a lower one beside the lowest.
-_MOST_TRIES = 60
-#: Multiply-accumulates that a byte of weights kept for each stripe is worth, in turn, where there are such.
-_BYTE_MACS = (0, 50, 1000)
-#: Each peak that is aimed at is this share of the one before; so many are.
-_SHARE, _TARGETS = 0.82, 16
-#: Steps of a stretch's stripes beyond which more stripes are not tried.
-_MOST_STEPS = 6000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +72,9 @@ class OnnxSearch:
         threads: int = 0,
         keeping: bool = True,
         check: Callable[[], None] = never_interrupt,
+        effort: OnnxEffort = USUAL.onnx,
     ) -> None:
-        self.reading, self.graph, self.keeping = reading, reading.graph, keeping
+        self.reading, self.graph, self.keeping, self.effort = reading, reading.graph, keeping, effort
         self.most_macs, self.threads, self.check = most_macs, threads, check
         self.live = live_after(self.graph, reading.weightless)
         weightless = reading.weightless
@@ -137,9 +119,10 @@ class OnnxSearch:
     def _swept(self) -> Iterator[StripePlan]:
         target = max(self.loads, default=0)
         copies = any(self.reading.own_weights(index) for index in range(len(self.graph.ops)))
-        for _ in range(_TARGETS):
-            target = int(target * _SHARE)
-            stretch_sets = [self._stretches(target, price) for price in (_BYTE_MACS if copies else _BYTE_MACS[:1])]
+        for _ in range(self.effort.targets):
+            target = int(target * self.effort.share)
+            prices = (0, self.effort.byte_macs) if copies else (0,)
+            stretch_sets = [self._stretches(target, price) for price in prices]
             for stretches in dict.fromkeys(stretches for stretches in stretch_sets if stretches):
                 plan = self._judged(stretches)
                 if self._affordable(plan):
@@ -151,7 +134,7 @@ class OnnxSearch:
 
     def _refined(self, plan: StripePlan) -> StripePlan:
         """The plan, or a lower one that is reached by more or fewer stripes in one stretch after the other."""
-        left = _MOST_TRIES
+        left = self.effort.neighbours
         better: StripePlan | None = plan
         while better is not None:
             plan, better = better, None
@@ -166,8 +149,8 @@ class OnnxSearch:
     def _neighbours(self, stretches: tuple[StripedStretch, ...]) -> Iterator[tuple[StripedStretch, ...]]:
         """The same stretches with the next numbers of stripes in one of them, or rows kept in place of recomputed."""
         for place, stretch in enumerate(stretches):
-            at = _STRIPES.index(stretch.stripes)
-            for stripes in _STRIPES[max(at - 2, 0) : at + 3]:
+            at = self.effort.stripes.index(stretch.stripes)
+            for stripes in self.effort.stripes[max(at - 2, 0) : at + 3]:
                 for cost in self._prices(stretch.first, stretch.last + 1, stripes):
                     if cost.stretch != stretch and cost.stretch.axis == stretch.axis:
                         yield (*stretches[:place], cost.stretch, *stretches[place + 1 :])
@@ -261,20 +244,20 @@ class OnnxSearch:
         count = len(self.graph.ops)
         whole = [k for k in range(count + 1) if not self.live[k] & self.reading.gone]
         heavy = [index for index, load in enumerate(self.loads) if load > target]
-        near = {k for index in heavy for k in range(index - _BLOCK, index + 2 * _BLOCK + 1)}
+        near = {k for index in heavy for k in range(index - self.effort.near, index + 2 * self.effort.near + 1)}
         ranks = []
         for before, k, behind in zip(whole, whole[1:], whole[2:], strict=False):
             if self.bytes[k] <= target and k in near:
                 low = self.bytes[k] <= min(self.bytes[before], self.bytes[behind])
                 later = not low and self._splits[k - 1] and self._splits[k]
                 ranks.append((later, self.bytes[k], k))
-        return sorted({0, count, *(k for *_, k in sorted(ranks)[:_MOST_PLACES])})
+        return sorted({0, count, *(k for *_, k in sorted(ranks)[: self.effort.places])})
 
     def _cheapest(self, first: int, end: int, target: int) -> _Cost | None:
         """The cheapest stripes of a stretch that stay at or below a peak: few of them, if possible."""
-        if not 0 <= self._lowest(first, end) <= _NEAR * target:
+        if not 0 <= self._lowest(first, end) <= target:
             return None
-        for stripes in _STRIPES:
+        for stripes in self.effort.stripes:
             fit = [cost for cost in self._prices(first, end, stripes) if cost.peak <= target]
             if fit:
                 return min(fit, key=lambda cost: cost.extra)
@@ -282,12 +265,12 @@ class OnnxSearch:
 
     def _least_probed(self, first: int, end: int) -> int:
         """How low a stretch may come, by the prices of two numbers of stripes or of few; -1 where there are none."""
-        peaks: list[int] = []
-        for stripes in reversed(_STRIPES):
-            if stripes * (end - first) > _MOST_PROBED and stripes > _STRIPES[0]:
+        effort, peaks = self.effort, list[int]()
+        for stripes in reversed(effort.stripes):
+            if stripes * (end - first) > effort.probed_steps and stripes > effort.stripes[0]:
                 continue
             peaks += [cost.peak for cost in self._prices(first, end, stripes)]
-            if len(peaks) >= _PROBES:
+            if len(peaks) >= effort.probes:
                 break
         return min(peaks, default=-1)
 
@@ -324,7 +307,7 @@ class OnnxSearch:
     def _price(self, stretch: StripedStretch, stripes: int) -> Iterator[_Cost]:
         """The price of a stretch in so many stripes, nothing where there are no such stripes."""
         rows = stretch.cuts[-1]
-        if stripes > rows or stripes * (stretch.last - stretch.first + 1) > _MOST_STEPS:
+        if stripes > rows or stripes * (stretch.last - stretch.first + 1) > self.effort.stripe_steps:
             return
         trial = replace(stretch, cuts=even_cuts(rows, stripes))
         program = OnnxProgram(self.graph, threads=self.threads, weightless=self.reading.weightless)
@@ -336,7 +319,7 @@ class OnnxSearch:
         kept = [piece.value for pieces in program.pieces.values() for piece in pieces]
         most = peak(program, program.steps, self.live[stretch.first], [*self.live[stretch.last + 1], *kept])
         own = sum(self._macs[stretch.first : stretch.last + 1])
-        yield _Cost(trial, most, program.macs - own + _STEP_MACS * len(program.steps), program.copied)
+        yield _Cost(trial, most, program.macs - own + self.effort.step_macs * len(program.steps), program.copied)
 
 
 def _keep(after: dict[int, _Partial], end: int, candidate: _Partial) -> None:

@@ -107,6 +107,40 @@ class TfliteEffort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxEffort:
+    """The search for stripes of .onnx models, and what is measured of it."""
+
+    #: Numbers of stripes that are tried for a stretch, and the most nodes of all of its stripes.
+    stripes: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 28, 32, 48, 64)
+    stripe_steps: int = 6_000
+    #: Places between operators where stretches may begin and end, so many operators before one that needs too much and
+    #: twice as many behind it.
+    places: int = 16
+    near: int = 12
+    #: Prices of many stripes that tell whether a stretch is worth a look; long ones are looked at in fewer stripes, of
+    #: no more nodes in all.
+    probes: int = 2
+    probed_steps: int = 600
+    #: Multiply-accumulates in the time that one more node takes, and those that a byte of weights is worth which a
+    #: session keeps for each stripe; plans at no price for these are looked for too.
+    step_macs: int = 40_000
+    byte_macs: int = 50
+    #: Each peak that is aimed at is this share of the one before; so many are.
+    share: float = 0.95
+    targets: int = 48
+    #: Plans beside the lowest one that are judged at most.
+    neighbours: int = 60
+    #: Plans that are measured at most, and of those whose outputs differ as many again.
+    measured: int = 4
+    unequal: int = 4
+    #: Skips that are recomputed at most, and shares of their bytes up to which what they are made of is kept.
+    skips: int = 3
+    kept_shares: tuple[float, ...] = (0.5, 0.1)
+    #: Maps that a global pool reads are recomputed from this share of the bytes alive at the peak on.
+    pooled: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CEffort:
     """The search for rows, parts and tiles of plain C."""
 
@@ -154,6 +188,7 @@ class SearchEffort:
     """What each search does at most."""
 
     tflite: TfliteEffort = TfliteEffort()
+    onnx: OnnxEffort = OnnxEffort()
     c: CEffort = CEffort()
 
 
