@@ -319,8 +319,8 @@ def _parted_rungs(model: CModel, goal: CGoal, names: CNames, report: Report, sea
             break
         finer = search.finer(program, parts)
         if finer.nbytes < program.nbytes:
-            program = finer
-            yield _rung("parts", model, finer, names, parts, bound, search.graph.rows, goal.budget)
+            program = finer.program()
+            yield _rung("parts", model, program, names, parts, bound, search.graph.rows, goal.budget)
 
 
 def _repeated_rung(model: CModel, goal: CGoal, names: CNames, search: StageSearch) -> CRung | None:
@@ -371,8 +371,9 @@ def _rung(
 ) -> CRung:
     rows = rows or model.rows
     program = replace(program, kernels=model.kernels)
-    operators = model.operators_of(rows, program, {})
-    room = 0 if budget is None else max(budget - c_sizes(model.file, operators, program).ram, 0)
+    room = 0
+    if budget is not None:
+        room = max(budget - c_sizes(model.file, model.operators_of(rows, program, {}), program).ram, 0)
     program, faster = with_spare_scratch(program, rows, model.faster, room)
     operators = model.operators_of(rows, program, faster)
     sizes = c_sizes(model.file, operators, program)

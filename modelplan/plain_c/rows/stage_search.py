@@ -203,7 +203,7 @@ class StageSearch:
         pairs = ((cut, replace(cut, parts=min(cut.parts, 1))) for cut in stages)
         return tuple(cut if self.graph.load(uncut, nbytes) > nbytes else uncut for cut, uncut in pairs)
 
-    def finer(self, program: CProgram, parts: int) -> CProgram:
+    def finer(self, program: CProgram, parts: int) -> PlacedStages:
         """A plan of more parts: of the same stages those that need most cut into them, or the stages of least load."""
         stages = program.choices.stages if program.choices else ()
         large = self.effort.large * program.nbytes
@@ -212,7 +212,7 @@ class StageSearch:
         chosen = [self._least(parts, self._load, self.least_load(parts), alone)[1] for alone in (1, None)]
         for stages in dict.fromkeys(chosen):
             least = lower_one(least, self._placed([self._directed(stage) for stage in stages]))
-        return self._with_whole_rows(least).program()
+        return self._with_whole_rows(least)
 
     def _directed(self, choice: StageChoice) -> StageChoice:
         """A stage in the direction that needs less."""
