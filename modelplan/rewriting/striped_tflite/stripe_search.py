@@ -44,8 +44,8 @@ _BUILT, _ANSWERS, _HOPEFUL, _SINGLE = 30, 3, 2, 40
 _FOR_ALL = 16
 #: Plans of the sweep with blocks of channels that are built.
 _BUILT_IN_BLOCKS = 10
-#: First plans that are tried against the same score.
-_TOGETHER = 8
+#: The best plans of which one must have blocks of channels, so that these are improved.
+_AMONG = 8
 #: Ranges of operators that are tried as a loop before plans are improved.
 _MOST_LOOPS = 10
 #: A glance's height is taken for this share of it: what a longer search of the packing may reach.
@@ -225,15 +225,15 @@ class StripeSearch:
             self._improve_by_blocks(blocks)
 
     def _build(self, plans: Sequence[Stretches]) -> None:
-        """Builds plans, some at a time, but those that are far from the best, until one is near the bound."""
-        for at in range(0, len(plans), _TOGETHER):
+        """Builds plans, but those that are far from the best, until one is near the bound."""
+        for stretches in plans:
             if self._is_near_bound():
                 return
-            some, below = plans[at : at + _TOGETHER], None
+            some, below, lowest = [stretches], None, None
             best = min(filter(None, self.plans.values()), key=lambda plan: plan.score, default=None)
             if best and self.goal.budget is None:  # no improvement brings one below it that is far from it
-                some, below = self._likely(some, best, _FAR), int(_FAR * best.score)
-            for _ in self._try_plans(some, below):
+                some, below, lowest = self._likely(some, best, _FAR), int(_FAR * best.score), best.score
+            for _ in self._try_plans(some, below, lowest):
                 pass
 
     def _improve_by_blocks(self, blocks: Sequence[Candidate]) -> None:
@@ -243,7 +243,7 @@ class StripeSearch:
         choices = candidates.plans(self.space, self.candidates, *most)
         alone = [(c.stretch,) for c in sorted(blocks, key=self._promise)[:_SINGLE]]
         self._build(list(dict.fromkeys((*self._lowest_of(choices, _BUILT_IN_BLOCKS), *alone))))
-        best = (stretch for plan in self._ranked()[:_TOGETHER] for stretch in plan.stretches)
+        best = (stretch for plan in self._ranked()[:_AMONG] for stretch in plan.stretches)
         if any(isinstance(stretch, ChannelBlocks) for stretch in best):
             self.most_buffers = self.buffers + self.patience.buffers // 2
             self._improve()
@@ -342,10 +342,12 @@ class StripeSearch:
         """So many plans of a sweep, those from which the least is expected."""
         return [choice.stretches for choice in sorted(choices, key=lambda choice: self._expected(choice.cost))[:count]]
 
-    def _try_plans(self, plans: Sequence[Stretches], below: int | None) -> Iterator[PackedPlan | None]:
+    def _try_plans(
+        self, plans: Sequence[Stretches], below: int | None, lowest: int | None
+    ) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
         for stretches in [plan for plan in plans if plan and plan not in self.plans]:
-            trial = self.try_plan(stretches, below)
+            trial = self.try_plan(stretches, below, lowest)
             self.model.check()
             self.plans[stretches] = trial.plan
             if trial.plan and trial.plan.score < self.lowest:
@@ -356,19 +358,20 @@ class StripeSearch:
     def _program(self, stretches: Stretches) -> TfliteProgram:
         return striped_program(self.whole.graph, self.order, stretches, self.whole.file_ops)
 
-    def try_plan(self, stretches: Stretches, below: int | None = None) -> Trial:
+    def try_plan(self, stretches: Stretches, below: int | None = None, lowest: int | None = None) -> Trial:
         """A plan built and packed at a first look, unless the caps or the stripes themselves forbid it.
 
-        With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
+        With `below`, a score to beat, plans that cannot are left out; those that hardly seem to beat `lowest` are
+        packed in few tries.
         """
         try:
             plan = self._parts.plan(stretches)
         except IllegalStripeError:
             return Trial()
-        trial = self._tried(plan, below)
+        trial = self._tried(plan, below, lowest)
         return replace(trial, plan=replace(trial.plan, stretches=stretches)) if trial.plan else trial
 
-    def _first_look(self, plan: PartedPlan, below: int | None) -> Trial:
+    def _first_look(self, plan: PartedPlan, below: int | None, lowest: int | None) -> Trial:
         """The same for a plan in parts, without its stretches."""
         arena = self._arena(plan)
 
@@ -382,7 +385,8 @@ class StripeSearch:
             return Trial(None, len(problem))
         effort, seed = self.goal.effort, self.goal.seed
         packing = glance(problem, self._tries(effort.glance, len(problem)), seed)
-        if beats(int(_NEAR * packing.height)) and packing.height > packing.load:
+        hopeful = lowest is None or self._score(arena, int(_NEAR * packing.height)) < lowest
+        if hopeful and packing.height > packing.load:
             packing = _lowest(packing, glance(problem, self._tries(effort.look, len(problem)), seed))
         point = Point(arena(packing.height), packing.height, plan.macs - self.model.macs, plan.steps, plan.slower)
         return Trial(PackedPlan((), packing, self._score(arena, packing.height), point), len(problem))
@@ -479,7 +483,7 @@ class StripeSearch:
         options = list(dict.fromkeys(in_turn))
         if best.score == self.lowest:
             options += self._two_steps_away(best, sorted(likely, key=self._outlook)[:_NEAREST])
-        for plan in self._try_plans(options[:most], best.score):
+        for plan in self._try_plans(options[:most], best.score, best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 return plan
