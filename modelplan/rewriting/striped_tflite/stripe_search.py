@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache, lru_cache, partial
+from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise, product
 from sys import maxsize
 
@@ -20,7 +21,7 @@ from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanPart
 from modelplan.rewriting.striped_tflite.rungs import ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, check_packing, glance, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, check_packing, glance
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -273,23 +274,36 @@ class StripeSearch:
         peak = max(candidate.peak, before, behind)
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
-    def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
-        """A plan packed at length, and its score."""
-        plan = self._parts.plan(stretches)
-        problem = as_problem(plan.program.problem(planner.ALIGNMENT))
-        packing = pack(problem, self._tries(self.goal.effort.answer, len(problem)), seed=self.goal.seed)
-        return self._score(self._arena(plan), packing.height), packing
+    def _packed_at_length(self, plan: PackedPlan) -> GroupPacking:
+        """The packing of a plan, looked for at length from that of its first look on."""
+        known = plan.packing
+        if known.height == known.load:
+            return known
+        problem = self._parts.plan(plan.stretches).program.problem(planner.ALIGNMENT)
+        return glance(problem, self._tries(self.goal.effort.answer, len(problem)), self.goal.seed, known)
+
+    def _packed_in_turn(self, plans: Sequence[PackedPlan]) -> Iterator[tuple[PackedPlan, GroupPacking]]:
+        """Plans packed at length: for a budget as they come, else the lowest first, each when it may be the next."""
+        if self.goal.budget is not None:
+            yield from ((plan, self._packed_at_length(plan)) for plan in plans)
+            return
+        arenas = [self._arena(self._parts.plan(plan.stretches)) for plan in plans]
+        waiting = [
+            (self._score(arenas[at], plan.packing.load), False, plan.point.arena, at, plan.packing)
+            for at, plan in enumerate(plans)
+        ]
+        heapify(waiting)
+        while waiting:
+            _, is_packed, arena, at, packing = heappop(waiting)
+            if is_packed:
+                yield plans[at], packing
+                continue
+            packing = self._packed_at_length(plans[at])
+            heappush(waiting, (self._score(arenas[at], packing.height), True, arena, at, packing))
 
     def _packed_rungs(self, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
-        scored = []
-        higher = [plan for plan in plans if plan.packing.height > plan.packing.load]  # than a packing may be
-        packed = {plan.stretches: self.pack_plan(plan.stretches) for plan in higher}
-        for plan in plans:
-            score, packing = packed.get(plan.stretches, (plan.score, plan.packing))
-            scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
-        cheap = self.goal.budget is not None
-        for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: (row[0], row[1].point.arena)):
+        for plan, packing in self._packed_in_turn(plans):
             check_packing(self._parts.plan(plan.stretches).program.problem(planner.ALIGNMENT), packing)
             program, total = self._program(plan.stretches), self.model.macs + plan.point.macs
             rung = self.model.packed_rung("split", program, self.overlaps, total, plan.stretches, packing)
