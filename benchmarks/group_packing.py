@@ -49,11 +49,11 @@ def recorded(request: FitRequest) -> list[Problem]:
     """Packing problems that `fit` solves on its way, evenly out of the first ones."""
     found: list[Problem] = []
 
-    def noting(problem: _core.GroupProblem, tries: int, seed: int) -> GroupPacking:
+    def noting(problem: _core.GroupProblem, tries: int, seed: int, known: GroupPacking | None = None) -> GroupPacking:
         found.append(as_problem(problem))
         if len(found) == FIRST:
             raise KeyboardInterrupt  # ends the search as a user does
-        return group_packing.glance(problem, tries, seed)
+        return group_packing.glance(problem, tries, seed, known)
 
     with mock.patch.object(stripe_search, "glance", noting):
         fit(request)

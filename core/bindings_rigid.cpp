@@ -90,12 +90,15 @@ class GroupProblem {
   std::int64_t load() const { return problem_ ? load_bound(problem_->problem()).bytes : lasting(); }
 
   // The bases of the groups, the height, the bound, and how the search ended.
-  std::tuple<Array<std::int64_t>, std::int64_t, std::int64_t, const char*> pack(std::int64_t tries,
-                                                                                std::uint64_t seed) {
+  std::tuple<Array<std::int64_t>, std::int64_t, std::int64_t, const char*> pack(std::int64_t tries, std::uint64_t seed,
+                                                                                const Array<std::int64_t>& known,
+                                                                                std::int64_t bound) {
     const Problem problem = related().problem();
+    if (!known.empty() && known.size() != groups())
+      throw std::invalid_argument("known bases are not those of all groups");
     const rigid::Packed found = unlocked([&] {
       if (!search_ || search_->seed() != seed) search_ = std::make_unique<rigid::PackingSearch>(problem, seed);
-      return search_->pack({tries, 0, seed, 0, &interrupted});
+      return search_->pack({tries, 0, seed, 0, &interrupted}, {known, bound});
     });
     if (found.offsets.size() < problem.count()) throw std::invalid_argument("no packing of these groups is possible");
     std::int64_t height = 0;
@@ -151,8 +154,10 @@ void bind_rigid(nb::module_& module) {
            "Finds which runs may share bytes, and which dead ones of `values` lie apart from working buffers.")
       .def_prop_ro("load", &GroupProblem::load,
                    "A bound of bytes; without relations those that last from a step to the next.")
-      .def("pack", &GroupProblem::pack, "tries"_a, "seed"_a,
-           "(bases of the groups, height, bound, ended) of the lowest packing that was found.")
+      .def(
+          "pack", &GroupProblem::pack, "tries"_a, "seed"_a, "known"_a, "bound"_a,
+          "(bases of the groups, height, bound, ended) of the lowest packing that was found, from the known bases of an"
+          " earlier one where there are any.")
       .def("columns", &GroupProblem::columns,
            "Size, start, end, alignment, group, delta; its meetings and its conflicts, flat.");
 }

@@ -18,6 +18,8 @@
 namespace modelplan::rigid {
 namespace {
 
+constexpr std::int64_t kMany = 1000;  // tries of which some are left for the constraint search
+
 // How a search ended that has reached `height`; `bound` is what no packing goes below.
 Ended ended_at(std::int64_t height, std::int64_t bound, const Options& options, const StopSignal& signal) {
   if (height <= bound) return Ended::kOptimal;
@@ -246,13 +248,12 @@ void narrow(const Packer& packer, const Options& options, const StopSignal& sign
   found.ended = ended_at(height, found.bound, options, signal);
 }
 
-// The bases of the lowest packing of several searches, each with its share of the tries up to `tries`: where one search
-// ends depends more on where it begins than on how long it takes. With a deadline there is one search.
+// The bases of the lowest packing of several searches from some orders, each with its share of the tries up to `tries`:
+// where one search ends depends more on where it begins than on how long it takes. With a deadline there is one search.
 void search_rounds(Packer& packer, const Options& options, const StopSignal& signal, std::int64_t tries,
-                   Array<std::int64_t>& bases, Packed& found) {
+                   const Array<Array<std::size_t>>& starts, Array<std::int64_t>& bases, Packed& found) {
   constexpr std::int64_t kRound = 2500;
   constexpr double kLeast = 1e-9;  // of the seconds of a round, of which 0 are no limit
-  const auto starts = first_orders(packer, options.seed);
   while (found.ended == Ended::kBudget && found.tries < tries) {
     Options round = options;
     if (options.seconds <= 0)
@@ -294,35 +295,61 @@ void lower_exactly(const Packer& packer, ExactSearch& exact, std::int64_t tries,
   found.tries += tries - work / pairs;
 }
 
-// Searches few units completely, which mostly is the end of it. Else in rounds, then all units completely; of many
-// tries what is left goes to the constraint search, where that takes the units. Before long rounds stands a short one.
-Array<std::int64_t> best_bases(Packer& packer, const Options& options, Array<std::int64_t> bases, Packed& found) {
-  constexpr std::int64_t kMany = 1000, kShort = 1000, kPart = 16;
+// Searches in rounds, then all units completely; of many tries what is left goes to the constraint search, where that
+// takes the units.
+void search_all(Packer& packer, ExactSearch& exact, const Options& options, const StopSignal& signal,
+                const Array<Array<std::size_t>>& starts, Array<std::int64_t>& bases, Packed& found) {
   const bool many = options.tries >= kMany;
   const std::int64_t in_rounds = many ? options.tries / 2 : options.tries / 4 * 3;
-  const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
-                          options.cancelled);
+  search_rounds(packer, options, signal, in_rounds, starts, bases, found);
+  if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
+  if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
+    narrow(packer, options, signal, bases, found);
+  search_rounds(packer, options, signal, options.tries, starts, bases, found);
+}
+
+// Searches few units completely, which mostly is the end of it, else all. Before long rounds stands a short one.
+Array<std::int64_t> first_look(Packer& packer, const Options& options, const StopSignal& signal,
+                               Array<std::int64_t> bases, Packed& found) {
+  constexpr std::int64_t kShort = 1000, kPart = 16;
+  const auto starts = first_orders(packer, options.seed);
   ExactSearch exact(packer.units(), signal);
   Array<std::int64_t> soon = bases;
   found.bound = exact.bound(found.bound, packer.height(bases));
   FewUnits few(packer, signal);
   const std::int64_t height = few.lower(soon, found.bound, options.enough, options.tries / 4);
   found.ended = ended_at(height, found.bound, options, signal);
-  if (found.ended == Ended::kBudget && in_rounds > kShort && options.seconds <= 0) {
+  if (found.ended == Ended::kBudget && options.tries / 2 > kShort && options.seconds <= 0) {
     Array<std::int64_t> first = bases;
-    search_rounds(packer, options, signal, kShort, first, found);
+    search_rounds(packer, options, signal, kShort, starts, first, found);
     ExactSearch quick(packer.units(), signal);
     if (found.ended == Ended::kBudget) lower_exactly(packer, quick, options.tries / kPart, first, found);
     if (packer.height(first) < height) soon = first;
   }
   const std::int64_t before = few.tries() + std::exchange(found.tries, 0);
-  search_rounds(packer, options, signal, in_rounds, bases, found);
-  if (found.ended == Ended::kBudget) lower_exactly(packer, exact, options.tries / 4, bases, found);
-  if (found.ended == Ended::kBudget && many && ConstraintSearch::takes(packer.units(), packer.height(bases)))
-    narrow(packer, options, signal, bases, found);
-  search_rounds(packer, options, signal, options.tries, bases, found);
+  search_all(packer, exact, options, signal, starts, bases, found);
   found.tries += before;
   return packer.height(soon) < packer.height(bases) ? soon : bases;
+}
+
+// The same from a packing that an earlier search has found, which each search lowers further: half the tries are left
+// for those of all units.
+Array<std::int64_t> longer_look(Packer& packer, const Options& options, const StopSignal& signal,
+                                Array<std::int64_t> bases, Packed& found) {
+  ExactSearch exact(packer.units(), signal);
+  found.bound = exact.bound(found.bound, packer.height(bases));
+  FewUnits few(packer, signal);
+  const std::int64_t height = few.lower(bases, found.bound, options.enough, options.tries / 4);
+  found.ended = ended_at(height, found.bound, options, signal);
+  auto starts = first_orders(packer, options.seed);
+  starts.push_back(packer.used());
+  std::stable_sort(starts.back().begin(), starts.back().end(),
+                   [&](std::size_t a, std::size_t b) { return bases[a] < bases[b]; });
+  Options half = options;
+  half.tries /= 2;
+  search_all(packer, exact, half, signal, starts, bases, found);
+  found.tries += few.tries();
+  return bases;
 }
 
 }  // namespace
@@ -335,13 +362,16 @@ PackingSearch::PackingSearch(const Problem& problem, std::uint64_t seed)
   if (!units_.used.empty()) bases_ = first_bases(packer_, seed);
 }
 
-Packed PackingSearch::pack(const Options& options) {
+Packed PackingSearch::pack(const Options& options, const Known& known) {
   Packed found;
   if (!units_.possible) return found;
-  found.bound = bound_;
-  Array<std::int64_t> bases = bases_;
+  found.bound = std::max(bound_, known.bound);
+  Array<std::int64_t> bases = known.bases.empty() ? bases_ : known.bases;
   found.ended = Ended::kOptimal;
-  if (!units_.used.empty()) bases = best_bases(packer_, options, std::move(bases), found);
+  const StopSignal signal(options.seconds > 0 ? options.seconds : std::numeric_limits<double>::infinity(),
+                          options.cancelled);
+  if (!units_.used.empty())
+    bases = (known.bases.empty() ? first_look : longer_look)(packer_, options, signal, std::move(bases), found);
   for (std::size_t b = 0; b < units_.unit.size(); ++b) found.offsets.push_back(bases[units_.unit[b]] + units_.delta[b]);
   return found;
 }

@@ -33,6 +33,12 @@ struct Options {
   Cancelled cancelled;
 };
 
+// A packing that was found before: the bases of all units, none where there is none, and what no packing goes below.
+struct Known {
+  Array<std::int64_t> bases = {};
+  std::int64_t bound = 0;
+};
+
 // Searches of a problem, which all begin with the distances that are forbidden, first fit of the groups, and a bound.
 class PackingSearch {
  public:
@@ -43,8 +49,9 @@ class PackingSearch {
 
   // Complete search among few groups, orders for first fit that a local search improves, then complete search of all
   // and constraint search. A try takes time linear in the forbidden distances, of which there are at most as many as
-  // pairs of buffers that live together. The options have the seed of this.
-  Packed pack(const Options& options);
+  // pairs of buffers that live together. The options have the seed of this. A search from a known packing never ends
+  // above it.
+  Packed pack(const Options& options, const Known& known = {});
 
  private:
   Units units_;

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
+from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise, product
 from sys import maxsize
 
@@ -20,7 +21,7 @@ from modelplan.rewriting.striped_tflite.parted_plans import PartedPlan, PlanPart
 from modelplan.rewriting.striped_tflite.rungs import ModelOnTarget, Rung
 from modelplan.rewriting.striped_tflite.steps import TfliteProgram
 from modelplan.rewriting.striped_tflite.writing import newer_operators
-from modelplan.rewriting.stripes.group_packing import GroupPacking, as_problem, check_packing, glance, pack
+from modelplan.rewriting.stripes.group_packing import GroupPacking, check_packing, glance
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.stretches import (
     CarryingLoop,
@@ -189,7 +190,7 @@ class StripeSearch:
                 for new in turned.values():
                     others = [r for r in best if r.last < new.first or new.last < r.first]
                     plans.append(tuple(sorted((*others, new), key=lambda r: r.first)))
-            for _ in self._try_plans(plans, lowest):
+            for _ in self._try_plans(plans, lowest, lowest):
                 pass
 
     def _uneven(self) -> list[Stretches]:
@@ -213,15 +214,16 @@ class StripeSearch:
         return sorted(better, key=uneven.__getitem__)[: 2 * self.effort.together]
 
     def _build(self, plans: Sequence[Stretches]) -> None:
-        """Builds plans, some at a time, but those that are far from the best, until one is near the bound."""
-        for at in range(0, len(plans), self.effort.together):
+        """Builds plans, but those that are far from the best, until one is near the bound."""
+        for stretches in plans:
             if self._is_near_bound():
                 return
-            some, below = plans[at : at + self.effort.together], None
+            some, below, lowest = [stretches], None, None
             best = min(filter(None, self.plans.values()), key=lambda plan: plan.score, default=None)
             if best and self.goal.budget is None:  # no improvement brings one below it that is far from it
-                some, below = self._likely(some, best, self.effort.far), int(self.effort.far * best.score)
-            for _ in self._try_plans(some, below):
+                far = self.effort.far
+                some, below, lowest = self._likely(some, best, far), int(far * best.score), best.score
+            for _ in self._try_plans(some, below, lowest):
                 pass
 
     def _improve_by_blocks(self, blocks: Sequence[Candidate]) -> None:
@@ -261,23 +263,36 @@ class StripeSearch:
         peak = max(candidate.peak, before, behind)
         return peak + (candidate.tail if self.goal.objective == "arena" else 0)
 
-    def pack_plan(self, stretches: Stretches) -> tuple[int, GroupPacking]:
-        """A plan packed at length, and its score."""
-        plan = self._parts.plan(stretches)
-        problem = as_problem(plan.program.problem(planner.ALIGNMENT))
-        packing = pack(problem, self._tries(self.effort.answer, len(problem)), seed=self.goal.seed)
-        return self._score(self._arena(plan), packing.height), packing
+    def _packed_at_length(self, plan: PackedPlan) -> GroupPacking:
+        """The packing of a plan, looked for at length from that of its first look on."""
+        known = plan.packing
+        if known.height == known.load:
+            return known
+        problem = self._parts.plan(plan.stretches).program.problem(planner.ALIGNMENT)
+        return glance(problem, self._tries(self.effort.answer, len(problem)), self.goal.seed, known)
+
+    def _packed_in_turn(self, plans: Sequence[PackedPlan]) -> Iterator[tuple[PackedPlan, GroupPacking]]:
+        """Plans packed at length: for a budget as they come, else the lowest first, each when it may be the next."""
+        if self.goal.budget is not None:
+            yield from ((plan, self._packed_at_length(plan)) for plan in plans)
+            return
+        arenas = [self._arena(self._parts.plan(plan.stretches)) for plan in plans]
+        waiting = [
+            (self._score(arenas[at], plan.packing.load), False, plan.point.arena, at, plan.packing)
+            for at, plan in enumerate(plans)
+        ]
+        heapify(waiting)
+        while waiting:
+            _, is_packed, arena, at, packing = heappop(waiting)
+            if is_packed:
+                yield plans[at], packing
+                continue
+            packing = self._packed_at_length(plans[at])
+            heappush(waiting, (self._score(arenas[at], packing.height), True, arena, at, packing))
 
     def _packed_rungs(self, plans: Sequence[PackedPlan]) -> Iterator[Rung]:
         """Plans packed at length and written, those that came out lowest first, up to one that meets the goal."""
-        scored = []
-        higher = [plan for plan in plans if plan.packing.height > plan.packing.load]  # than a packing may be
-        packed = {plan.stretches: self.pack_plan(plan.stretches) for plan in higher}
-        for plan in plans:
-            score, packing = packed.get(plan.stretches, (plan.score, plan.packing))
-            scored.append((min(score, plan.score), plan, _lowest(plan.packing, packing)))
-        cheap = self.goal.budget is not None
-        for _, plan, packing in scored if cheap else sorted(scored, key=lambda row: (row[0], row[1].point.arena)):
+        for plan, packing in self._packed_in_turn(plans):
             check_packing(self._parts.plan(plan.stretches).program.problem(planner.ALIGNMENT), packing)
             program, total = self._program(plan.stretches), self.model.macs + plan.point.macs
             rung = self.model.packed_rung("split", program, self.overlaps, total, plan.stretches, packing)
@@ -332,10 +347,12 @@ class StripeSearch:
         ranked = sorted(choices, key=lambda choice: self._expected(choice.cost))
         return [choice.stretches for choice in ranked[: self.effort.built]]
 
-    def _try_plans(self, plans: Sequence[Stretches], below: int | None) -> Iterator[PackedPlan | None]:
+    def _try_plans(
+        self, plans: Sequence[Stretches], below: int | None, lowest: int | None
+    ) -> Iterator[PackedPlan | None]:
         """Plans built and packed at a first look, in order; None where it was left out, see `try_plan`."""
         for stretches in [plan for plan in plans if plan and plan not in self.plans]:
-            trial = self.try_plan(stretches, below)
+            trial = self.try_plan(stretches, below, lowest)
             self.model.check()
             self.plans[stretches] = trial.plan
             if trial.plan and trial.plan.score < self.lowest:
@@ -346,19 +363,20 @@ class StripeSearch:
     def _program(self, stretches: Stretches) -> TfliteProgram:
         return striped_program(self.whole.graph, self.order, stretches, self.whole.file_ops)
 
-    def try_plan(self, stretches: Stretches, below: int | None = None) -> Trial:
+    def try_plan(self, stretches: Stretches, below: int | None = None, lowest: int | None = None) -> Trial:
         """A plan built and packed at a first look, unless the caps or the stripes themselves forbid it.
 
-        With `below`, a score to beat: plans that cannot are left out, those that hardly can are packed in few tries.
+        With `below`, a score to beat, plans that cannot are left out; those that hardly seem to beat `lowest` are
+        packed in few tries.
         """
         try:
             plan = self._parts.plan(stretches)
         except IllegalStripeError:
             return Trial()
-        trial = self._tried(plan, below)
+        trial = self._tried(plan, below, lowest)
         return replace(trial, plan=replace(trial.plan, stretches=stretches)) if trial.plan else trial
 
-    def _first_look(self, plan: PartedPlan, below: int | None) -> Trial:
+    def _first_look(self, plan: PartedPlan, below: int | None, lowest: int | None) -> Trial:
         """The same for a plan in parts, without its stretches."""
         arena = self._arena(plan)
 
@@ -371,7 +389,8 @@ class StripeSearch:
         if not beats(problem.load):
             return Trial(None, len(problem))
         packing = glance(problem, self._tries(self.effort.glance, len(problem)), self.goal.seed)
-        if beats(int(self.effort.near * packing.height)) and packing.height > packing.load:
+        hopeful = lowest is None or self._score(arena, int(self.effort.near * packing.height)) < lowest
+        if hopeful and packing.height > packing.load:
             packing = _lowest(packing, glance(problem, self._tries(self.effort.look, len(problem)), self.goal.seed))
         point = Point(arena(packing.height), packing.height, plan.macs - self.model.macs, plan.steps, plan.slower)
         return Trial(PackedPlan((), packing, self._score(arena, packing.height), point), len(problem))
@@ -454,7 +473,7 @@ class StripeSearch:
         options = list(dict.fromkeys(in_turn))
         if best.score == self.lowest:
             options += self._two_steps_away(best, sorted(likely, key=self._outlook)[: self.effort.together])
-        for plan in self._try_plans(options, best.score):
+        for plan in self._try_plans(options, best.score, best.score):
             if plan and plan.score < best.score:
                 self.model.report(f"{plan.score:,} bytes with {plan.point.ops} operators")
                 return plan

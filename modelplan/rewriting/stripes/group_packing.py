@@ -120,13 +120,16 @@ def _rows(rows: IntArray | Sequence[Sequence[int]], width: int) -> IntArray:
     return np.asarray(rows, dtype=np.int64).reshape(-1, width)
 
 
-def glance(problem: _core.GroupProblem, tries: int, seed: int) -> GroupPacking:
+def glance(problem: _core.GroupProblem, tries: int, seed: int, known: GroupPacking | None = None) -> GroupPacking:
     """The lowest packing found in so many tries, of many groups in fewer; `check_packing` has not judged it.
+
+    The search goes on from a `known` one of the same groups and never ends above it.
 
     Raises:
         KeyboardInterrupt: Ctrl-C during the search.
     """
-    bases, height, bound, ended = problem.pack(_fewer(tries, problem.groups), seed)
+    before, least = (list(known.bases), known.load) if known else ([], 0)
+    bases, height, bound, ended = problem.pack(_fewer(tries, problem.groups), seed, before, least)
     if ended == "cancelled":
         raise KeyboardInterrupt
     return GroupPacking(tuple(bases), height, bound)

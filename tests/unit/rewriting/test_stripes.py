@@ -217,6 +217,15 @@ def test_plans_that_are_not_worth_it_are_left_out_by_bytes_that_every_packing_ne
     check_packing(whole, found)
     with pytest.raises(BrokenPlanError, match="share bytes"):
         check_packing(whole, replace(found, bases=(0,) * len(found.bases)))
+    spread = replace(found, bases=tuple(4096 * at for at in range(len(found.bases))), load=lasting)
+    check_packing(whole, spread)
+    for known in (found, spread):
+        longer = glance(whole, 300, 0, known)
+        check_packing(whole, longer)
+        assert (longer.height, longer.load) == (found.height, found.load)
+    assert glance(whole, 1, 0, found).height == found.height
+    with pytest.raises(ValueError, match="not those of all groups"):
+        glance(whole, 300, 0, replace(found, bases=found.bases[:-1]))
     left_out = parted.problem(16, lambda _: False)
     assert (len(left_out), left_out.load) == (len(whole), lasting)
     with pytest.raises(ValueError, match="is not told"):
