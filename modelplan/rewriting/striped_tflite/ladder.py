@@ -459,18 +459,18 @@ class _Climb:
         return joined if placing.is_aligned(program, self.model.runtime) else whole
 
     def _split(self, variants: Sequence[_Variant]) -> Iterator[Rung]:
-        rungs, budget = self._searched(variants), self.goal.budget
+        rungs, budget = self._striped(variants), self.goal.budget
         fitting = list(filter(self.model.fits, rungs))
         least = min(self.bounds, default=(0, ""))[0] + self._least_tail
         if rungs and not fitting and budget is not None and least <= budget and not self.interrupted:
-            rungs += self._searched(variants, least=True)  # which may lie below what was tried for the budget
+            rungs += self._striped(variants, least=True)  # which may lie below what was tried for the budget
             fitting = list(filter(self.model.fits, rungs))
         if rungs:
             allowed = fitting or [rung for rung in rungs if self.model.allowed(rung)] or rungs
             cheapest = budget is not None and fitting
             yield min(allowed, key=(lambda rung: rung.time) if cheapest else self.model.rank)
 
-    def _searched(self, variants: Sequence[_Variant], *, least: bool = False) -> list[Rung]:
+    def _striped(self, variants: Sequence[_Variant], *, least: bool = False) -> list[Rung]:
         """The answers of the search for stripes in each order; with `least`, whatever the budget."""
         rungs = list[Rung]()
         unstriped = min(map(self.model.measure, self.rungs))
