@@ -115,7 +115,7 @@ class OnnxEffort:
     stripe_steps: int = 6_000
     #: Places between operators where stretches may begin and end, so many operators before one that needs too much and
     #: twice as many behind it.
-    places: int = 16
+    places: int = 24
     near: int = 12
     #: Prices of many stripes that tell whether a stretch is worth a look; long ones are looked at in fewer stripes, of
     #: no more nodes in all.
@@ -126,8 +126,8 @@ class OnnxEffort:
     step_macs: int = 40_000
     byte_macs: int = 50
     #: Each peak that is aimed at is this share of the one before; so many are.
-    share: float = 0.95
-    targets: int = 48
+    share: float = 0.82
+    targets: int = 16
     #: Plans beside the lowest one that are judged at most.
     neighbours: int = 60
     #: Plans that are measured at most, and of those whose outputs differ as many again.
