@@ -39,7 +39,7 @@ MODELS = {
 #: Problems after which the search of a model is interrupted.
 FIRST = 48
 #: Instances of each model, generated ones, and the tries of each packing: at a first look, and of an answer.
-OF_EACH, GENERATED, TRIES = 10, 1000, (ASKED.effort.glance, ASKED.effort.answer)
+OF_EACH, GENERATED, TRIES = 10, 1000, (ASKED.effort.tflite.glance, ASKED.effort.tflite.answer)
 
 PARSER = reporting.command_line(__file__, __doc__, "group_packing.md")
 PARSER.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the instances with their packings")
