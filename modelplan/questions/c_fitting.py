@@ -80,6 +80,7 @@ class FitCRequest(SettledRequest, CGoal):
             budget asks for that.
         without: rungs to skip: "maps", "overlaps", "rows", "parts", "again", "tiles".
         seed: of the search; the same seed gives the same file.
+        effort: how far the search looks.
         seconds: after which the best so far counts; None: no limit. What is found by then depends on the machine.
     """
 

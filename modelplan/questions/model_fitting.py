@@ -41,7 +41,7 @@ class FitRequest(SettledRequest, Goal):
             outer QUANTIZE and DEQUANTIZE; "as-is": those of the model.
         without: rungs to skip: "order", "views", "overlaps", "turn", "fold", "gather", "split".
         seed: of the search; the same seed gives the same file.
-        effort: how many plans the search builds.
+        effort: how far the search looks.
         seconds: after which the search ends and the best so far is proved; None: no limit. What is found by then
             depends on the machine.
     """

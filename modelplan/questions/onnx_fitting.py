@@ -27,6 +27,7 @@ class FitOnnxRequest(SettledRequest, OnnxGoal):
         max_macs: multiply-accumulates that may be added, as a share of the model's.
         tolerance: of outputs, in units of the last place of their largest value.
         without: rungs to skip: "settings", "order", "split".
+        effort: how far the search for stripes looks.
         dims: extents that the file leaves open, as for `load`.
         shapes: shapes that the file leaves open, as for `load`.
         values: values of inputs, as for `load`.
