@@ -254,7 +254,7 @@ class StripeSearch:
 
     def _one_loop(self) -> list[Stretches]:
         """The best ranges of operators as one loop each: few operators, so that they meet caps on operators."""
-        ranges = self._one_stretch()[: self.effort.loops]
+        ranges = self._one_stretch()[: self.effort.together]
         return [(loop,) for (stretch,) in ranges for loop in self._loops(stretch)]
 
     def _promise(self, candidate: Candidate) -> int:

@@ -63,10 +63,8 @@ class TfliteEffort:
 
     #: Plans that are built of those of all peaks, of single stretches, and of those with blocks of channels.
     built: int = 30
-    #: Stretches that are tried as loops before plans are improved.
-    loops: int = 10
-    #: Neighbours of the lowest plan whose neighbours are looked at too, of which twice as many are tried; the best plans
-    #: of which one must have blocks of channels for these to be improved.
+    #: Neighbours of the lowest plan whose neighbours are looked at too, of which twice as many are tried; stretches
+    #: tried as loops; the best plans of which one must have blocks of channels for these to be improved.
     together: int = 8
     #: Plans that seem to need so many times the best one's bytes are not built.
     far: float = 1.15
