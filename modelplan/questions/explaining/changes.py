@@ -418,8 +418,8 @@ def _short_search(source: ModelFile, abi: str, kernels: str, interface: str) -> 
             raise KeyboardInterrupt
 
     without = frozenset[str]() if is_group(kernels) else frozenset({"views"})  # overlaps need no more
-    effort = SearchEffort(tflite=TfliteEffort(priced=1_400, look=400, answer=1_500, large=1_000, steps=2_000, hopeful=1.1))
-    goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=effort)
+    less = TfliteEffort(priced=1_400, look=400, answer=1_500, large=1_000, steps=2_000, hopeful=1.1)
+    goal = Goal(abi=abi, kernels=kernels, interface=interface, without=without, effort=SearchEffort(tflite=less))
     return ladder.climb(replace(source, graph=graph), goal, check=check, proved=False, like=other)
 
 

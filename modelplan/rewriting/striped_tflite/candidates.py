@@ -32,7 +32,6 @@ from modelplan.rewriting.striped_tflite.joining import joined_parts, source_of
 from modelplan.rewriting.striped_tflite.layers import layer_of, stretch_layers
 from modelplan.rewriting.striped_tflite.placing import KernelOverlaps
 from modelplan.rewriting.striped_tflite.steps import MOST_JOINED
-from modelplan.rewriting.stripes.loop_rows import MOST_TILES
 from modelplan.rewriting.stripes.row_windows import IllegalStripeError
 from modelplan.rewriting.stripes.search_effort import TfliteEffort
 from modelplan.rewriting.stripes.stretches import (
@@ -368,7 +367,7 @@ def loops_of(effort: TfliteEffort, stretch: StripedStretch, height: int, width: 
         yield replace(loop, trim_late=True)
         yield loop
         for parts in effort.tiles if width and rows in effort.tiled_rows else ():
-            if -(-height // rows) * parts <= MOST_TILES and width >= 2 * parts:
+            if -(-height // rows) * parts <= effort.most_tiles and width >= 2 * parts:
                 yield replace(loop, columns=-(-width // parts))
 
 

@@ -41,10 +41,11 @@ class TfliteEffort:
     #: Models of no more operators get loops only while plans are improved, which ends lower from unrolled stripes; the
     #: improvement of larger ones does not get that far.
     few_ops: int = 48
-    #: Rows of the stripe of a loop, of one whose rows are cut into tiles, and into how many.
+    #: Rows of the stripe of a loop, of one whose rows are cut into tiles, into how many, and all of them at most.
     looped_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8)
     tiled_rows: tuple[int, ...] = (1, 2, 4, 8)
     tiles: tuple[int, ...] = (2, 4, 8)
+    most_tiles: int = 256
     #: Tiles are priced where so many rows of a map inside are more than the maps at a stretch's ends.
     tiled_from: int = 20
     #: Rows of a stripe that carries rows: of a loop, or at the pace of the first operator.
