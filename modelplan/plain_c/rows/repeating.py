@@ -14,7 +14,10 @@ from modelplan.plain_c.rows.stage_plan import StagedGraph
 from modelplan.plain_c.rows.stage_search import StageSearch
 from modelplan.plain_c.rows.tile_search import ChainCost
 from modelplan.primitives.lazy_records import dataclass
-from modelplan.rewriting.stripes.search_effort import USUAL, CEffort
+from modelplan.rewriting.stripes.search_effort import CEffort
+
+#: The most operators that run again for one reader, which is what a plan may state.
+_LONGEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +74,21 @@ def _read_by(values: list[RowValue], value: int, number: int) -> None:
     values[value] = replace(values[value], readers=(*values[value].readers, number))
 
 
-def possible_repeats(rows: RowGraph, effort: CEffort = USUAL.c) -> Iterator[Repeat]:
+def possible_repeats(rows: RowGraph) -> Iterator[Repeat]:
     """For each map that several operators read those that could run again for the last of them.
 
     Each reads one map by windows and makes one; the first may read what others make, or the input.
     """
     for value in rows.values:
-        yield from _repeats_of(rows, value, effort)
+        yield from _repeats_of(rows, value)
 
 
-def _repeats_of(rows: RowGraph, value: RowValue, effort: CEffort) -> Iterator[Repeat]:
+def _repeats_of(rows: RowGraph, value: RowValue) -> Iterator[Repeat]:
     if len(value.readers) < 2 or len(value.tensors) > 1:
         return
     run: tuple[int, ...] = ()
     number, reader = value.producer, max(value.readers, key=rows.order.index)
-    while number in rows.operators and len(run) < effort.repeated and _can_repeat(rows, number):
+    while number in rows.operators and len(run) < _LONGEST and _can_repeat(rows, number):
         run = (number, *run)
         yield Repeat(run, reader)
         number = rows.values[rows.value_of[rows.operators[number].operands[0]]].producer
@@ -106,7 +109,7 @@ def _promising(rows: RowGraph, effort: CEffort) -> Iterator[Repeat]:
 
     late = [value for value in rows.values if value.producer in place and waits(value) > effort.waiting]
     for value in sorted(late, key=lambda value: -value.nbytes)[: effort.repeated_maps]:
-        yield from _repeats_of(rows, value, effort)
+        yield from _repeats_of(rows, value)
 
 
 def repeated_rows(search: StageSearch, most_macs: float, most_time: float) -> RepeatedRows | None:

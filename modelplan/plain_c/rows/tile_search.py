@@ -18,6 +18,10 @@ from modelplan.rewriting.stripes.ladder import never_interrupt
 from modelplan.rewriting.stripes.search_effort import USUAL, CEffort
 
 _FAR = 1 << 60
+#: What a plan may state: how many tiles there are side by side, and columns that an operator computes at a time which
+#: computes the one before too. More of these take less time, but their results lie between the rows that are kept, and
+#: these are packed the worse.
+_TILES, _NARROW = (2, 4, 8, 16, 32, 64, 128), (1, 2)
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ class TileSearch:
 
     @cached_property
     def _all(self) -> list[TileChain]:
-        return chains_between(self.rows, 0, len(self.rows.order), self.effort)
+        return chains_between(self.rows, 0, len(self.rows.order))
 
     def _chains(self, first: int, end: int) -> list[TileChain]:
         """The chains among operators [first, end), each as narrow as possible; none has an operator of another."""
@@ -178,7 +182,7 @@ class TileSearch:
         return chains
 
 
-def chains_between(rows: RowGraph, first: int, end: int, effort: CEffort = USUAL.c) -> list[TileChain]:
+def chains_between(rows: RowGraph, first: int, end: int) -> list[TileChain]:
     """Chains of two among operators [first, end) of the order, for several widths of tiles.
 
     The second reads several rows of the first one's result, which nobody else reads.
@@ -198,8 +202,8 @@ def chains_between(rows: RowGraph, first: int, end: int, effort: CEffort = USUAL
             continue
         if number in rows.order[first:end] and number not in rows.chains:
             columns = rows.made_shape(last, rows.graph.ops[last].writes[0]).columns
-            widths = {-(-columns // parts) for parts in effort.tiles}
-            narrow = sorted(widths) if last not in rows.expanded else effort.expanded_columns
+            widths = {-(-columns // parts) for parts in _TILES}
+            narrow = sorted(widths) if last not in rows.expanded else _NARROW
             chains += [TileChain((number, last), width) for width in narrow if width < max(columns, 2)]
     return [chain for chain in chains if min(map(min, tile_extents(rows, chain, 0))) > 0]
 

@@ -91,7 +91,8 @@ class StripeSearch:
     ) -> None:
         self.start, self.unstriped = start, unstriped
         self.model, self.whole, self.order, self.overlaps = model, whole, order, model.overlaps
-        self.goal, self.effort = replace(model.goal, budget=None) if least else model.goal, model.goal.effort.tflite
+        self.goal = replace(model.goal, budget=None) if least else model.goal
+        self.effort = self.goal.effort.tflite
         self.patience = self.effort.head if model.goal.objective == "head" else self.effort.arena
         self.random = random.Random(self.goal.seed)  # noqa: S311
         self.plain = striped_program(whole.graph, order, ())
@@ -102,25 +103,21 @@ class StripeSearch:
         self.space.layers |= self.barred
         self.candidates: list[Candidate] = []
         self._parts = PlanParts(whole, order, model)
-        self._tried = cache(self._first_look)  # stripes of several forms may have the same program
+        self._tried, self._outlook = cache(self._first_look), cache(self._expectation)
         self._prices: dict[StripedStretch, Candidate | None] = {}
-        self._outlook = cache(self._expectation)
         self.plans: dict[Stretches, PackedPlan | None] = {}
-        plain = striped_program(model.graph, range(len(model.graph.ops)), ())
-        self.tail = model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
+        self.tail = _own_tail(model)
         self.least = least_bytes(self.space, self._scratch)
         unsplit = self._parts.plan(())
         self._least_score = self._score(self._arena(unsplit), self.least[0])
         #: Bytes of the objective that the model needs beside its maps.
         self._kept_unsplit = self.tail + unsplit.kept(model.bits) if self.goal.objective == "arena" else 0
-        self.buffers = 0
-        self.most_buffers = int(share * self.patience.buffers)
+        self.buffers, self.most_buffers = 0, int(share * self.patience.buffers)
         #: Plans that had been tried when improvement began, and when it found the lowest, whose score this is; the
         #: buffers then.
         self.begun = self.gained = self.spent = 0
-        self.lowest, self.interrupted = maxsize, False
-        #: Until when plans were tried, in words.
-        self.ended = ""
+        #: And until when plans were tried, in words.
+        self.lowest, self.interrupted, self.ended = maxsize, False, ""
 
     def _scratch(self, op: int) -> int:
         """Bytes of the working buffers that the kernel of an operator asks for as a whole."""
@@ -377,7 +374,7 @@ class StripeSearch:
         return replace(trial, plan=replace(trial.plan, stretches=stretches)) if trial.plan else trial
 
     def _first_look(self, plan: PartedPlan, below: int | None, lowest: int | None) -> Trial:
-        """The same for a plan in parts, without its stretches."""
+        """The same for a plan in parts, without its stretches: stripes of several forms may have the same program."""
         arena = self._arena(plan)
 
         def beats(height: int) -> bool:
@@ -646,6 +643,12 @@ def _prices(bits: int, whole: Graph) -> Prices:
         return known(index) if graph is whole else durations.op_time(graph, index)
 
     return Prices(cache(partial(costs.kept_for, bits)), time, cache(durations.terms_of), durations.ITERATION)
+
+
+def _own_tail(model: ModelOnTarget) -> int:
+    """The bytes that the unmodified file keeps behind its head but for those of its operators and values."""
+    plain = striped_program(model.graph, range(len(model.graph.ops)), ())
+    return model.rung("as is", model.data, 0, 0).tail - costs.kept_bytes(plain, model.bits)
 
 
 def _is_turned(stretch: StripedStretch) -> bool:

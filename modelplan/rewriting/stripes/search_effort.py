@@ -1,5 +1,6 @@
 """How far the searches of `fit` look: every number in them that was chosen and not derived, in counts and shares.
 
+What a plan may have at all, as a proof takes it, stands with the plans.
 With equal numbers each machine finds the same. What comes out where one of them is halved or doubled, and what that
 takes, is in reports/search_effort.md.
 """
@@ -163,19 +164,16 @@ class CEffort:
     #: The share of instructions that is not weighed against RAM, and what more parts than usual are worth of that.
     little_time: float = 0.1
     finer_worth: float = 0.25
-    #: The share of work and of time that operators may add which run again though nobody asked for it, operators of
-    #: such a run, runs, maps that are looked at for each, operators that a map waits at least, and what a run saves.
+    #: The share of work and of time that operators may add which run again though nobody asked for it, how often they
+    #: do, maps that are looked at for each, operators that a map waits at least, and what a run saves.
     little_work: float = 0.1
-    repeated: int = 3
     repeats: int = 3
     repeated_maps: int = 6
     waiting: int = 5
     repeat_gain: float = 0.05
-    #: Into how many parts rows of tiles are cut, how many tiles there are side by side, columns of an operator that
-    #: computes the one before too, memories that are tried, plans of which the best is written, and shares of a budget.
+    #: Into how many parts rows of stages with tiles are cut, memories that are tried, plans of which the best is
+    #: written, and shares of a budget.
     tile_parts: int = 24
-    tiles: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
-    expanded_columns: tuple[int, ...] = (1, 2)
     halvings: int = 10
     tiled: int = 2
     shares: tuple[float, ...] = (1.0, 0.96, 0.92)
@@ -186,11 +184,12 @@ class CEffort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEffort:
-    """What each search does at most."""
+    """How far each search looks."""
 
     tflite: TfliteEffort = TfliteEffort()
     onnx: OnnxEffort = OnnxEffort()
     c: CEffort = CEffort()
 
 
+#: Where nobody asks for more or less.
 USUAL = SearchEffort()
